@@ -21,6 +21,7 @@ export function agentViewEndpoints({ settings, directory, secrets }: BackendDepe
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id/messages',
+      operationId: 'listAgentMessages',
       summary: "List an agent's messages, oldest first",
       query: z.object(messagesQuery),
       responses: { 200: z.strictObject({ messages: z.array(messageItem) }) },
@@ -33,6 +34,7 @@ export function agentViewEndpoints({ settings, directory, secrets }: BackendDepe
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id/stats',
+      operationId: 'getAgentStats',
       summary: 'Current resource usage of an agent',
       errors: [502, 503],
       responses: {
@@ -52,6 +54,7 @@ export function agentViewEndpoints({ settings, directory, secrets }: BackendDepe
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id/token',
+      operationId: 'getAgentToken',
       summary: "Read an agent's gateway token; every read is audited",
       responses: {
         200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: agentUrl }),

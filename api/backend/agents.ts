@@ -39,6 +39,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
     agents({
       method: 'GET',
       path: '/api/agents',
+      operationId: 'listAgents',
       summary: 'List agents',
       query: z.object(page),
       responses: { 200: z.array(agentListItem) },
@@ -54,6 +55,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
     agents({
       method: 'POST',
       path: '/api/agents',
+      operationId: 'createAgent',
       summary: 'Create an agent',
       idempotent: true,
       body: z.object({ name: agentName, config: newAgentConfig.optional() }),
@@ -74,6 +76,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id',
+      operationId: 'getAgent',
       summary: 'Get an agent with all details',
       responses: { 200: agentDetail },
       async handler({ params, tenant }) {

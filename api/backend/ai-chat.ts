@@ -25,6 +25,7 @@ export function aiChatEndpoints({ ai, settings }: BackendDependencies) {
     endpoint({
       method: 'POST',
       path: PATH,
+      operationId: 'completeChat',
       summary: 'Complete a chat; streams server-sent events on request',
       tag: 'AI',
       auth: optionalBearer,

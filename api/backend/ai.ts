@@ -15,7 +15,7 @@ import type { BackendDependencies } from './dependencies.js';
 
 const aiApi = area({ tag: 'AI', auth: anonymous });
 
-const counts = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, z.number()]));
+const counts = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, z.int()]));
 
 /** Creates the `/api/ai/*` endpoints except the chat (spec 4.8). */
 export function aiEndpoints({ ai, settings }: BackendDependencies) {
@@ -25,6 +25,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     aiApi({
       method: 'GET',
       path: '/api/ai/health',
+      operationId: 'getAiHealth',
       summary: 'Report whether the AI providers are reachable and have models',
       responses: {
         200: z.strictObject({
@@ -49,11 +50,12 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     aiApi({
       method: 'GET',
       path: '/api/ai/models',
+      operationId: 'listAiModels',
       summary: 'List all models, with a count per provider',
       responses: {
         200: z.strictObject({
           models: z.array(modelItem),
-          count: z.number(),
+          count: z.int(),
           timestamp,
           ...counts,
         }),
@@ -72,13 +74,14 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     aiApi({
       method: 'GET',
       path: '/api/ai/models/:provider',
+      operationId: 'listProviderModels',
       summary: "A provider's models",
       params: z.object({ provider: z.string().max(50) }),
       responses: {
         200: z.strictObject({
           provider: z.string(),
           models: z.array(modelItem),
-          count: z.number(),
+          count: z.int(),
           timestamp,
         }),
       },
@@ -92,6 +95,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     aiApi({
       method: 'POST',
       path: '/api/ai/models/select',
+      operationId: 'selectModel',
       summary: 'Select the model for a kind of task',
       auth: bearer,
       keyScope: 'ai',
@@ -118,6 +122,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
     aiApi({
       method: 'POST',
       path: '/api/ai/estimate-cost',
+      operationId: 'estimateCost',
       summary: 'Calculate the cost of a number of tokens of a model',
       auth: bearer,
       keyScope: 'ai',
@@ -129,8 +134,8 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
       responses: {
         200: z.strictObject({
           model: z.string(),
-          inputTokens: z.number(),
-          outputTokens: z.number(),
+          inputTokens: z.int(),
+          outputTokens: z.int(),
           estimatedCost: z.number(),
           currency: z.literal('USD'),
           timestamp,

@@ -50,6 +50,7 @@ const path = z.string().describe('Path relative to the workspace, with slashes')
 export const browseTree = browse.declare({
   method: 'GET',
   path: '/api/browse/tree',
+  operationId: 'listFiles',
   summary: 'List files and folders, folders first; at most 4 levels and 10,000 entries',
   query: z.object({ ...ofWorkspace, depth: whole(1, DEFAULT_DEPTH) }),
   responses: { 200: z.strictObject({ ok, root: node(MAX_DEPTH) }) },
@@ -58,6 +59,7 @@ export const browseTree = browse.declare({
 export const browseRead = browse.declare({
   method: 'GET',
   path: '/api/browse/read',
+  operationId: 'readFile',
   summary: 'Read a file of at most 1 MB, as text, or as base64 if it is not text',
   query: z.object({ ...ofWorkspace, path }),
   responses: {
@@ -65,7 +67,7 @@ export const browseRead = browse.declare({
       ok,
       path: z.string(),
       content: z.string(),
-      size: z.number(),
+      size: z.int(),
       modified: z.iso.datetime(),
       encoding: z.literal('base64').optional(),
     }),
@@ -75,14 +77,16 @@ export const browseRead = browse.declare({
 export const browseWrite = browse.declare({
   method: 'POST',
   path: '/api/browse/write',
+  operationId: 'writeFile',
   summary: 'Write a whole file and create its missing parent folders',
   body: z.object({ ...ofWorkspace, path, content: z.string() }),
-  responses: { 200: z.strictObject({ ok, path: z.string(), size: z.number() }) },
+  responses: { 200: z.strictObject({ ok, path: z.string(), size: z.int() }) },
 });
 
 export const browseGitStatus = browse.declare({
   method: 'GET',
   path: '/api/browse/git-status',
+  operationId: 'getGitStatus',
   summary: 'List the changes since the last commit',
   query: z.object(ofWorkspace),
   responses: {
@@ -106,6 +110,7 @@ export const browseGitStatus = browse.declare({
 export const browseGitDiff = browse.declare({
   method: 'GET',
   path: '/api/browse/git-diff',
+  operationId: 'getGitDiff',
   summary: 'Diff of one path or of all changes; at most 1 MB each',
   query: z.object({ ...ofWorkspace, path: path.optional() }),
   responses: {
@@ -121,6 +126,7 @@ export const browseGitDiff = browse.declare({
 export const browseGitLog = browse.declare({
   method: 'GET',
   path: '/api/browse/git-log',
+  operationId: 'getGitLog',
   summary: 'List the last commits, newest first; at most 100',
   query: z.object({ ...ofWorkspace, limit: whole(1, DEFAULT_LOG) }),
   responses: {
@@ -142,6 +148,7 @@ export const browseGitLog = browse.declare({
 export const browseGitSync = browse.declare({
   method: 'POST',
   path: '/api/browse/git-sync',
+  operationId: 'syncGit',
   summary: 'Commit all changes and push the commit to origin',
   idempotent: true,
   body: z.object({ ...ofWorkspace, message: z.string().max(MAX_MESSAGE).optional() }),

@@ -16,6 +16,7 @@ export const cloneTermsEndpoint = ({ clones, settings }: CloneDependencies) =>
   endpoint({
     method: 'GET',
     path: '/api/agents/clone',
+    operationId: 'getCloneTerms',
     summary: 'Get the price of a clone, and whether clones can be paid for now',
     tag: 'Clones',
     auth: anonymous,

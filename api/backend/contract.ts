@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { PLANS } from '../../src/types/plans.js';
 import { agentConfig, agentName } from '../../src/agents/model/agent-config.js';
 import { OPERATIONS, PLAIN_KINDS } from '../../src/types/operation-kinds.js';
+import { upperFirst } from '../../src/lib/upper-first.js';
 import { bearer } from '../auth/bearer.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
@@ -35,6 +36,7 @@ import { DEPLOYMENT_LIMIT } from './limits.js';
 export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).declare({
   method: 'POST',
   path: '/api/deployments',
+  operationId: 'deployAgent',
   summary: 'Deploy an agent container',
   idempotent: true,
   limit: DEPLOYMENT_LIMIT,
@@ -53,6 +55,7 @@ export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).decla
 export const cloneAgent = area({ tag: 'Clones', auth: bearer, keyScope: 'agents' }).declare({
   method: 'POST',
   path: '/api/agents/clone',
+  operationId: 'cloneAgent',
   summary: 'Clone an agent, paid for by an earlier payment in pathUSD',
   idempotent: true,
   body: cloneBody,
@@ -65,6 +68,7 @@ const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, 
 export const updateAgent = ofAgent.declare({
   method: 'PUT',
   path: '/api/agents/:id',
+  operationId: 'updateAgent',
   summary:
     "Change an agent's plan, AI provider or configuration; a running agent restarts with the change",
   idempotent: true,
@@ -93,6 +97,7 @@ export const deleteAgent = area({
 }).declare({
   method: 'DELETE',
   path: '/api/agents/:id',
+  operationId: 'deleteAgent',
   summary: 'Remove an agent and all its data, even during another operation',
   responses: { 200: z.strictObject({ id: z.string(), deleted: z.literal(true) }) },
 });
@@ -106,6 +111,12 @@ const operation = {
   errors: [402, 409, 503],
 };
 
+/** Returns for example `resetAgentMemory` for `reset-memory`. */
+function plainOperationId(kind: string): string {
+  const [verb = '', ...rest] = kind.split('-');
+  return [verb, 'Agent', ...rest.map(upperFirst)].join('');
+}
+
 /** Operations without parameters: one endpoint for each such line of the table of operations. */
 export const PLAIN_OPERATIONS = PLAIN_KINDS.map((kind) => ({
   kind,
@@ -113,6 +124,7 @@ export const PLAIN_OPERATIONS = PLAIN_KINDS.map((kind) => ({
     ...operation,
     method: 'POST',
     path: `/api/agents/:id/${kind}`,
+    operationId: plainOperationId(kind),
     summary: OPERATIONS[kind].summary,
   }),
 }));
@@ -121,6 +133,7 @@ export const updateRuntime = ofAgent.declare({
   ...operation,
   method: 'POST',
   path: '/api/agents/:id/update',
+  operationId: 'updateAgentRuntime',
   summary: 'Update an agent; rolls back on failure',
   body: updateBody,
 });
@@ -129,6 +142,7 @@ export const restoreMemory = ofAgent.declare({
   ...operation,
   method: 'POST',
   path: '/api/agents/:id/restore',
+  operationId: 'restoreAgentMemory',
   summary: "Restore an agent's memory from an archive; the current memory is archived",
   body: restoreBody,
 });
@@ -137,6 +151,7 @@ export const setSkill = ofAgent.declare({
   ...operation,
   method: 'PUT',
   path: '/api/agents/:id/skills/:skill',
+  operationId: 'setAgentSkill',
   summary: "Change one skill in an agent's configuration; rolls back on failure",
   params: agentIdParams.extend({ skill: skillName }),
   body: z.strictObject(skillSettings).refine(changesSkill, NO_SKILL_CHANGE),
@@ -146,6 +161,7 @@ export const setCredential = ofAgent.declare({
   ...operation,
   method: 'PUT',
   path: '/api/agents/:id/credentials/:name',
+  operationId: 'setAgentCredential',
   summary: "Set or remove an environment variable of an agent's tools; rolls back on failure",
   params: agentIdParams.extend({ name: credentialName }),
   body: z.strictObject({ value: credentialValue }),
@@ -154,6 +170,7 @@ export const setCredential = ofAgent.declare({
 export const agentArchives = ofAgent.declare({
   method: 'GET',
   path: '/api/agents/:id/archives',
+  operationId: 'listAgentArchives',
   summary: "List an agent's archived memories, newest first",
   responses: { 200: archiveList },
 });
@@ -161,6 +178,7 @@ export const agentArchives = ofAgent.declare({
 export const agentOperations = ofAgent.declare({
   method: 'GET',
   path: '/api/agents/:id/operations',
+  operationId: 'listAgentOperations',
   summary: "List an agent's operations, newest first",
   query: historyQuery,
   responses: { 200: operationList },
@@ -177,6 +195,7 @@ export const FOR_OWNERS = [
 export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({
   method: 'PUT',
   path: '/api/heartbeat',
+  operationId: 'setUserHeartbeat',
   summary: "Set the heartbeat interval of a user's running agents; omitted fields stay unchanged",
   body: heartbeatChange,
   responses: { 200: heartbeatSet },
@@ -189,6 +208,7 @@ const AGENT_ID = z.tuple([z.string()]);
 export const runtimeInstances = area({ tag: 'Runtime', auth: internalKey }).declare({
   method: 'GET',
   path: '/api/runtime/instances',
+  operationId: 'listRuntimeInstances',
   summary: 'List the agent containers on all reachable Docker hosts',
   query: z.object({
     stats: z
@@ -199,7 +219,7 @@ export const runtimeInstances = area({ tag: 'Runtime', auth: internalKey }).decl
   }),
   responses: {
     200: z.strictObject({
-      count: z.number().describe('Number of containers on this page'),
+      count: z.int().describe('Number of containers on this page'),
       instances: z.array(
         z.strictObject({
           id: z.string().describe("The agent's id"),

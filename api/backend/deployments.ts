@@ -23,6 +23,7 @@ export function deploymentEndpoints({ settings, database, deployments }: Backend
     subscriptions({
       method: 'POST',
       path: '/api/subscriptions/deploy',
+      operationId: 'grantPlan',
       summary: 'Grant a user a plan',
       idempotent: true,
       body: z.object({ userId: z.string().min(1).max(64), plan: z.string() }),

@@ -13,6 +13,7 @@ export function healthEndpoints({ settings, database, directory }: BackendDepend
     health({
       method: 'GET',
       path: '/health',
+      operationId: 'getHealth',
       summary: 'Report whether the backend is healthy and reaches a container engine',
       responses: {
         200: z.strictObject({
@@ -49,6 +50,7 @@ export function healthEndpoints({ settings, database, directory }: BackendDepend
     health({
       method: 'POST',
       path: '/api/heartbeat',
+      operationId: 'receiveHeartbeat',
       summary: 'Receive the registration heartbeat of an installation',
       body: z.object({ userId: z.string().max(255).optional() }).optional(),
       responses: { 200: z.strictObject({ success: z.literal(true), timestamp: z.iso.datetime() }) },

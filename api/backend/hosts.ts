@@ -15,9 +15,9 @@ const hostItem = z.strictObject({
   status: z
     .enum(HOST_STATUSES)
     .describe('Only a ready host gets new agents; a silent host has not reported for 45 s'),
-  capacity: z.number().describe('Maximum number of agents on the host'),
-  agents: z.number().describe('Agents on the host, including agents being removed'),
-  free: z.number(),
+  capacity: z.int().describe('Maximum number of agents on the host'),
+  agents: z.int().describe('Agents on the host, including agents being removed'),
+  free: z.int(),
   cordoned: z.boolean().describe('True if an operator excluded the host from new agents'),
   seenAt: z.iso.datetime().describe("Time of the worker's last report"),
   engineId: z.string().nullable().describe("Docker's id of the engine with this host name"),
@@ -59,6 +59,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
     hosts({
       method: 'GET',
       path: '/api/hosts',
+      operationId: 'listHosts',
       summary: 'List the Docker hosts with the load of each',
       responses: { 200: z.array(hostItem) },
       async handler() {
@@ -68,6 +69,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
     ofHost({
       method: 'POST',
       path: '/api/hosts/:id/cordon',
+      operationId: 'cordonHost',
       summary: 'Cordon a host: it gets no new agents, and its agents keep running',
       responses: { 200: z.strictObject({ id: z.string(), cordoned: z.literal(true) }) },
       async handler(request) {
@@ -79,6 +81,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
     ofHost({
       method: 'POST',
       path: '/api/hosts/:id/uncordon',
+      operationId: 'uncordonHost',
       summary: 'Uncordon a host: it gets new agents again',
       responses: { 200: z.strictObject({ id: z.string(), cordoned: z.literal(false) }) },
       async handler(request) {
@@ -90,6 +93,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
     ofHost({
       method: 'POST',
       path: '/api/hosts/:id/drain',
+      operationId: 'drainHost',
       summary: 'Drain a host: cordon it and stop its agents, 200 per call; memories are kept',
       responses: {
         202: z.strictObject({
@@ -99,7 +103,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
           refused: z
             .array(z.strictObject({ agentId: z.string(), error: z.string() }))
             .describe('Agents that could not be requested to stop: call again'),
-          remaining: z.number().describe('Agents whose stop has not begun: call again'),
+          remaining: z.int().describe('Agents whose stop has not begun: call again'),
         }),
       },
       async handler(request) {
@@ -111,6 +115,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
     ofHost({
       method: 'DELETE',
       path: '/api/hosts/:id',
+      operationId: 'removeHost',
       summary:
         'Remove a host that will not come back; without `confirm`, only lists the data that would be lost',
       query: z.object({

@@ -10,6 +10,7 @@ export function keyEndpoints() {
     endpoint({
       method: 'POST',
       path: '/api/validate-key',
+      operationId: 'validateApiKey',
       summary: 'Validate an API key',
       tag: 'API keys',
       auth: apiKey,

@@ -32,6 +32,7 @@ export function logEndpoints({ directory, liveLogs, secrets }: BackendDependenci
     logs({
       method: 'GET',
       path: '/api/logs/:agentId/stream',
+      operationId: 'streamLog',
       summary: "Stream an agent's log; resumes after Last-Event-ID or cursor",
       query: z.object({ cursor: cursorText.optional() }),
       headers: z.object({ 'last-event-id': cursorText.optional() }),
@@ -51,6 +52,7 @@ export function logEndpoints({ directory, liveLogs, secrets }: BackendDependenci
     logs({
       method: 'GET',
       path: '/api/logs/:agentId/history',
+      operationId: 'readLogHistory',
       summary: "Read the last lines of an agent's log, or the lines after a cursor",
       query: z.object({
         limit: z.coerce.number().int().min(1).max(1_000).default(100),
@@ -77,6 +79,7 @@ export function logEndpoints({ directory, liveLogs, secrets }: BackendDependenci
     logs({
       method: 'GET',
       path: '/api/logs/:agentId/active',
+      operationId: 'listLogStreams',
       summary: "List the open streams of an agent's log",
       responses: {
         200: z.strictObject({
@@ -97,6 +100,7 @@ export function logEndpoints({ directory, liveLogs, secrets }: BackendDependenci
     logs({
       method: 'POST',
       path: '/api/logs/:agentId/stop',
+      operationId: 'stopLogStream',
       summary: "Close a stream of an agent's log",
       body: z.object({ streamId: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true), streamId: z.string() }) },

@@ -34,6 +34,7 @@ export function openAiEndpoints({ ai, settings }: BackendDependencies) {
     openAi({
       method: 'POST',
       path: PATH,
+      operationId: 'createChatCompletion',
       summary: "Complete a chat in OpenAI's format, streaming or not",
       limitOfCaller: aiCallLimit(settings.http),
       atOnce: AI_CALLS_AT_ONCE,
@@ -56,6 +57,7 @@ export function openAiEndpoints({ ai, settings }: BackendDependencies) {
     openAi({
       method: 'GET',
       path: '/v1/models',
+      operationId: 'listOpenAiModels',
       summary: "List the models available to the caller, in OpenAI's format",
       responses: { 200: modelList },
       handler({ caller }) {

@@ -37,14 +37,14 @@ const transaction = z.strictObject({
 const payment = z.strictObject({
   id: z.string(),
   cause: z.string(),
-  chainId: z.number(),
+  chainId: z.int(),
   signer: answeredAddress,
   state: z.enum(PAYMENT_STATES),
   failure: z.enum(PAYMENT_FAILURES).nullable(),
   nonce: z.string().nullable(),
   hash: z.string().nullable().describe('Hash of the mined transaction, else of the newest one'),
-  block: z.number().nullable(),
-  attempts: z.number().describe('Failed attempts to sign a transaction for the payment'),
+  block: z.int().nullable(),
+  attempts: z.int().describe('Failed attempts to sign a transaction for the payment'),
   requestedAt: time,
   settledAt: time.nullable(),
   ageSeconds: z
@@ -61,6 +61,7 @@ export function paymentEndpoints() {
     payments({
       method: 'GET',
       path: PATH,
+      operationId: 'listPayments',
       summary: 'List on-chain payments with their nonces and transactions, newest first',
       query: z.object({ state: z.enum(PAYMENT_STATES).optional(), ...page }),
       responses: { 200: z.strictObject({ payments: z.array(payment) }) },

@@ -18,6 +18,7 @@ export function runtimeEndpoints({ directory, settings }: BackendDependencies) {
     runtime({
       method: 'GET',
       path: '/api/runtime/version',
+      operationId: 'getRuntimeVersion',
       summary: 'Get the runtime version of new agents',
       auth: anonymous,
       responses: { 200: z.strictObject({ version: z.string() }) },
@@ -44,6 +45,7 @@ export function runtimeEndpoints({ directory, settings }: BackendDependencies) {
     runtime({
       method: 'GET',
       path: '/api/runtime/instances/:id/stats',
+      operationId: 'getRuntimeInstanceStats',
       summary: "Current resource usage of an agent's container",
       params: agentIdParams,
       responses: {

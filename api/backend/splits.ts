@@ -43,6 +43,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
     splits({
       method: 'POST',
       path: PATH,
+      operationId: 'createSplit',
       summary: "Pay several recipients from an agent's wallet, by shares",
       keyScope: 'money',
       idempotent: true,
@@ -65,6 +66,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
     splits({
       method: 'GET',
       path: PATH,
+      operationId: 'listSplits',
       summary: "List a user's splits, newest first",
       query: z.object({ userId: id, ...splitPage }),
       responses: { 200: z.strictObject({ splits: z.array(splitItem) }) },
@@ -81,6 +83,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
     ofSplit({
       method: 'GET',
       path: `${PATH}/:id`,
+      operationId: 'getSplit',
       summary: 'Get a split with the state of each payout',
       responses: { 200: splitItem },
       async handler({ params, tenant }) {
@@ -90,6 +93,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
     ofSplit({
       method: 'POST',
       path: `${PATH}/:id/retry`,
+      operationId: 'retrySplit',
       summary: 'Resume a split: retry its unpaid payouts',
       keyScope: 'money',
       idempotent: true,

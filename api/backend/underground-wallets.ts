@@ -29,6 +29,7 @@ export function undergroundWalletEndpoints({
     wallets({
       method: 'POST',
       path: '/api/underground/wallets',
+      operationId: 'createAgentWallet',
       summary:
         "Create a wallet for an agent, held by the platform, or register the agent's own wallet",
       keyScope: 'money',
@@ -61,6 +62,7 @@ export function undergroundWalletEndpoints({
     wallets({
       method: 'GET',
       path: '/api/underground/wallets/:address/balance',
+      operationId: 'getAgentWalletBalance',
       summary: "USDC balance of a wallet of a user or of one of the user's agents",
       params: z.object({ address: lookedUpAddress }),
       query: z.object({ userId: z.string().min(1).max(256) }),

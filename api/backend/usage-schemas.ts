@@ -1,9 +1,9 @@
 import * as z from 'zod';
 
 const sums = {
-  input_tokens: z.number(),
-  output_tokens: z.number(),
-  total_tokens: z.number(),
+  input_tokens: z.int(),
+  output_tokens: z.int(),
+  total_tokens: z.int(),
   cost_usd: z.number().describe('US dollars, at most six decimals'),
 };
 
@@ -14,27 +14,27 @@ export const summaryRow = z.strictObject({
   agent_id: z.string().nullable().describe('null for calls without an agent'),
   ...model,
   ...sums,
-  turn_count: z.number().describe('Calls'),
+  turn_count: z.int().describe('Calls'),
 });
 
 export const perModelOfAgent = z.strictObject({
   ...model,
   ...sums,
-  events: z.number().describe('Calls'),
+  events: z.int().describe('Calls'),
 });
 
-export const perModel = z.strictObject({ ...model, ...sums, turns: z.number().describe('Calls') });
+export const perModel = z.strictObject({ ...model, ...sums, turns: z.int().describe('Calls') });
 
 export const perDay = z.strictObject({
   date: z.iso.date(),
   total_tokens: sums.total_tokens,
   cost_usd: sums.cost_usd,
-  turns: z.number().describe('Calls'),
+  turns: z.int().describe('Calls'),
 });
 
 export const ofTool = z.strictObject({
   tool_name: z.string(),
-  calls: z.number(),
-  successes: z.number(),
+  calls: z.int(),
+  successes: z.int(),
   avg_ms: z.number(),
 });

@@ -38,6 +38,7 @@ export function usageEndpoints() {
     usage({
       method: 'GET',
       path: `${PATH}/summary`,
+      operationId: 'getUsageSummary',
       summary: 'Usage by day, agent and model, newest day first',
       query: z.object({ days: days(30), ...pageQuery(summaryPosition, MAX_ROWS) }),
       responses: { 200: z.array(summaryRow) },
@@ -65,6 +66,7 @@ export function usageEndpoints() {
     usage({
       method: 'GET',
       path: `${PATH}/by-agent/:agentId`,
+      operationId: 'getAgentUsage',
       summary: "An agent's usage by model, highest cost first",
       params: z.object({ agentId }),
       query: z.object({ days: days(30) }),
@@ -81,6 +83,7 @@ export function usageEndpoints() {
     usage({
       method: 'GET',
       path: `${PATH}/by-model`,
+      operationId: 'getUsageByModel',
       summary: 'Usage by model, highest cost first',
       query: z.object({ days: days(30) }),
       responses: { 200: z.array(perModel) },
@@ -95,6 +98,7 @@ export function usageEndpoints() {
     usage({
       method: 'GET',
       path: `${PATH}/daily`,
+      operationId: 'getDailyUsage',
       summary: 'Usage by day, for days with calls, oldest day first',
       query: z.object({ days: days(7) }),
       responses: { 200: z.array(perDay) },
@@ -114,6 +118,7 @@ export function usageEndpoints() {
     usage({
       method: 'GET',
       path: `${PATH}/tools`,
+      operationId: 'getToolUsage',
       summary: 'Tool calls: always empty, because tool calls are not recorded',
       query: z.object({ days: days(7), agentId: agentId.optional() }),
       responses: { 200: z.array(ofTool) },

@@ -33,6 +33,7 @@ export function agentAiEndpoints({
     agentAi({
       method: 'POST',
       path: PATH,
+      operationId: 'createChatCompletion',
       summary: "Complete a chat with the agent's model",
       body: passedOnBody(completionBody),
       limitOfCaller: aiCallLimit(settings.http),
@@ -56,6 +57,7 @@ export function agentAiEndpoints({
     agentAi({
       method: 'GET',
       path: '/v1/models',
+      operationId: 'listOpenAiModels',
       summary: 'List the only model name that agents use',
       responses: { 200: modelList },
       handler: () => reply(200, { object: 'list', data: [presentModel(AGENT_MODEL, 'platform')] }),

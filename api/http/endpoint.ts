@@ -101,6 +101,8 @@ export interface Declaration {
   readonly method: Method;
   /** Literal segments and `:name` parameters, for example `/api/agents/:id`. */
   readonly path: string;
+  /** Name of the operation in generated clients, unique among the endpoints of a listener. */
+  readonly operationId?: string | undefined;
   readonly summary: string;
   readonly tag: string;
   readonly auth: Authentication;

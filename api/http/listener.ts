@@ -14,6 +14,7 @@ import { bodyMemory, type BodyBudget } from './body-memory.js';
 import { addressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';
 import { idempotency } from './idempotency.js';
+import type { Json } from './json-schema.js';
 import { openApiDocument } from './openapi.js';
 import { usePipeline } from './pipeline.js';
 import { createLimiter } from './limiter.js';
@@ -65,6 +66,8 @@ export interface ListenerOptions {
 
 export interface Listener {
   readonly app: Koa;
+  /** Builds the OpenAPI document of the endpoints. */
+  document(): Json;
   /** Starts to serve; port 0 picks a free port. @throws ListenError, for example if the port is in use. */
   listen(host: string, port: number): Promise<Listening>;
 }
@@ -123,7 +126,7 @@ export function createListener(options: ListenerOptions): Listener {
 
   const handle = app.callback();
   const serve: RequestListener = (request, response) => void handle(request, response);
-  return { app, listen: (host, port) => server.listen(serve, host, port, others) };
+  return { app, document, listen: (host, port) => server.listen(serve, host, port, others) };
 }
 
 const CLIENT_LEFT = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE']);

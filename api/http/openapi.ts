@@ -5,10 +5,9 @@ import { acceptsApiKeys } from '../auth/key-scope.js';
 import { formatOf, type BodyFormat } from './body-format.js';
 import { errorStatuses } from './derived-errors.js';
 import type { Endpoint, ResponseBody } from './endpoint.js';
+import { jsonSchemaOf, type Json } from './json-schema.js';
 import { mayStream, schemaOf } from './presenter.js';
 import { limitsOf, type WideLimit } from './rate-limit.js';
-
-type Json = Readonly<Record<string, unknown>>;
 
 const ERROR: Json = {
   type: 'object',
@@ -72,14 +71,14 @@ export function openApiDocument(listener: {
 }
 
 function operationOf(endpoint: Endpoint, limits: readonly WideLimit[]): Json {
-  const { method, path, body } = endpoint;
+  const { body, operationId } = endpoint;
   const applying = limitsOf(endpoint, limits);
   const limited = [...applying, ...[endpoint.limitOfCaller ?? []].flat()].map(
     ({ name, max, windowMs }) => `Limit ${name}: ${max} requests in ${windowMs / 1000} s.`,
   );
   const description = [...scopeTextOf(endpoint), ...limited].join('\n\n');
   return {
-    operationId: `${method.toLowerCase()}${path.replace(/(?<!\W)\W+(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
+    ...(operationId !== undefined && { operationId }),
     summary: endpoint.summary,
     ...(description !== '' && { description }),
     tags: [endpoint.tag],
@@ -94,15 +93,6 @@ function operationOf(endpoint: Endpoint, limits: readonly WideLimit[]): Json {
 function scopeTextOf({ auth, keyScope }: Endpoint): readonly string[] {
   if (keyScope === undefined || !acceptsApiKeys(auth)) return [];
   return [keyScope === 'any' ? 'Any API key.' : `API keys need the scope \`${keyScope}\`.`];
-}
-
-/** Converts a schema to JSON Schema by its input types: bodies as sent, answers before defaults. */
-function jsonSchemaOf(schema: z.ZodType): Json {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
-    io: 'input',
-    unrepresentable: 'any',
-  });
-  return rest;
 }
 
 function requestBodyOf({ schema, types }: BodyFormat): Json {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { tryParseJson } from '../../src/lib/json.js';
+import { sentAs } from './json-schema.js';
 
 export const DEFAULT_PAGE = 50;
 export const MAX_PAGE = 200;
@@ -17,6 +18,7 @@ export function wholeNumber(
   return z
     .string()
     .regex(/^\d{1,9}$/, { error: `${name} must be a whole number from ${least} to ${most}` })
+    .register(sentAs, { type: 'integer', minimum: least, maximum: most, default: usual })
     .transform(Number)
     .pipe(z.number().min(least).max(most))
     .default(usual);

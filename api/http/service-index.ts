@@ -18,6 +18,7 @@ export const indexEndpoint = (service: string): Endpoint =>
   endpoint({
     method: 'GET',
     path: '/',
+    operationId: 'getIndex',
     summary: 'Name the service and its documentation',
     tag: 'Health',
     auth: anonymous,

@@ -36,7 +36,7 @@ export const modelList = z.strictObject({
     z.strictObject({
       id: z.string(),
       object: z.literal('model'),
-      created: z.number(),
+      created: z.int(),
       owned_by: z.string(),
     }),
   ),

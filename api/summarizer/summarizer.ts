@@ -102,6 +102,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
     summarizer({
       method: 'GET',
       path: '/',
+      operationId: 'describeService',
       summary: 'Describe the service and its paid endpoints',
       responses: {
         200: z.strictObject({
@@ -138,6 +139,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
     summarizer({
       method: 'GET',
       path: '/health',
+      operationId: 'getHealth',
       summary: 'Report whether the service is healthy',
       responses: {
         200: z.strictObject({
@@ -151,6 +153,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
     reader({
       method: 'POST',
       path: '/api/summarize',
+      operationId: 'summarizePage',
       summary: 'Summarize a page: title, description, headings and first paragraphs',
       body,
       responses: {
@@ -174,6 +177,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
     reader({
       method: 'POST',
       path: '/api/extract',
+      operationId: 'extractPage',
       summary: 'List the links, images and metadata of a page',
       body,
       responses: {
@@ -194,6 +198,7 @@ export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
     reader({
       method: 'POST',
       path: '/api/read',
+      operationId: 'readPage',
       summary: 'Read the full main content of a page',
       body: body.strict(),
       responses: {

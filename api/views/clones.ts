@@ -37,7 +37,7 @@ export const cloneBody = z.object({
       )
       .meta({ description: 'Amount paid, in pathUSD' }),
     currency: z.literal(CLONE_CURRENCY),
-    chainId: z.number().int(),
+    chainId: z.int().int(),
     from: chainAddress,
     to: chainAddress,
     timestamp: z.number().min(0).describe('Approximate time of the payment, in Unix seconds'),
@@ -55,7 +55,7 @@ export const cloneAnswer = z.strictObject({
     id: z.string(),
     name: z.string(),
     parentAgentId: z.string(),
-    generation: z.number(),
+    generation: z.int(),
     specialization: z.enum(SPECIALIZATIONS),
     status: agentStatus,
     createdAt: z.iso.datetime(),
@@ -90,15 +90,15 @@ export const presentClone = ({ agent, clone }: Cloned) => ({
 /** The terms that a client needs to pay for a clone. */
 export const cloneTerms = z.strictObject({
   status: z.literal('ok'),
-  chainId: z.number(),
+  chainId: z.int(),
   currency: z.literal(CLONE_CURRENCY),
   token: answeredAddress,
-  decimals: z.number(),
+  decimals: z.int(),
   treasury: answeredAddress
     .nullable()
     .describe('Address to pay; null if clones cannot be paid for'),
   price: formattedAmount,
-  confirmations: z.number().describe('Blocks until a payment is final, including its own block'),
+  confirmations: z.int().describe('Blocks until a payment is final, including its own block'),
   chain: z.enum(['available', 'unavailable']),
 });
 

@@ -6,6 +6,6 @@ export const containerStats = z.strictObject({
   memoryLimitBytes: z.number(),
   networkReceivedBytes: z.number(),
   networkSentBytes: z.number(),
-  processes: z.number(),
+  processes: z.int(),
   readAt: z.iso.datetime(),
 });

@@ -21,16 +21,16 @@ const CURRENCIES = { session: 'pathUSD', credits: 'USD' } as const satisfies Rec
 >;
 
 const paymentTerms = z.strictObject({
-  chainId: z.number(),
+  chainId: z.int(),
   network: z.string(),
   token: answeredAddress,
-  decimals: z.number(),
+  decimals: z.int(),
   escrow: answeredAddress
     .nullable()
     .describe('Address of the escrow contract for deposits; null if deposits are not possible'),
   operator: answeredAddress.nullable(),
   treasury: answeredAddress.nullable(),
-  holdSeconds: z.number().describe('Seconds from a hold until the payer can withdraw the rest'),
+  holdSeconds: z.int().describe('Seconds from a hold until the payer can withdraw the rest'),
   minDeposit: formattedAmount,
   maxDeposit: formattedAmount,
 });

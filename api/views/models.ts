@@ -11,7 +11,7 @@ export const modelItem = z.strictObject({
   tags: z.array(z.string()),
   inputCost: z.number().describe('US dollars per million tokens'),
   outputCost: z.number().describe('US dollars per million tokens'),
-  contextWindow: z.number().describe('Tokens'),
+  contextWindow: z.int().describe('Tokens'),
   available: z.boolean().describe('True if a configured provider serves the model'),
 });
 

@@ -22,7 +22,7 @@ export const paymentSessionItem = z.strictObject({
       'Debits not yet settled on chain, oldest first; at most the latest 1,000. Empty unless the caller owns the session',
     ),
   status: z.enum(['active', 'settling', 'closed']),
-  createdAt: z.number().describe('Unix milliseconds'),
+  createdAt: z.int().describe('Unix milliseconds'),
   lastSettledAt: z
     .number()
     .nullable()

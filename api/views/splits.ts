@@ -72,12 +72,12 @@ export const splitPage = pageQuery(z.tuple([splitIdParams.shape.id]), 50);
 
 export const splitQueued = z.strictObject({
   success: z.literal(true),
-  splitId: z.number(),
+  splitId: z.int(),
   status: z.enum(SPLIT_STATUSES).describe('`queued`; for a repeated request, the current status'),
 });
 
 export const splitItem = z.strictObject({
-  splitId: z.number(),
+  splitId: z.int(),
   name: z.string(),
   status: z.enum(SPLIT_STATUSES),
   totalAmount: formattedAmount,

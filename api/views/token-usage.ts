@@ -3,9 +3,9 @@ import type { TokenUsage } from '../../src/ai/completion/completion.js';
 
 /** Token usage of a call, with OpenAI's field names. */
 export const usageItem = z.strictObject({
-  prompt_tokens: z.number(),
-  completion_tokens: z.number(),
-  total_tokens: z.number(),
+  prompt_tokens: z.int(),
+  completion_tokens: z.int(),
+  total_tokens: z.int(),
 });
 
 export function presentUsage({ inputTokens, outputTokens }: TokenUsage): z.infer<typeof usageItem> {

@@ -10,7 +10,7 @@ export const voucherAnswer = z.strictObject({
   cumulative: formattedAmount.describe('Total delivered, up to and including this debit'),
   plugin: z.string(),
   action: z.string(),
-  createdAt: z.number().describe('Unix milliseconds'),
+  createdAt: z.int().describe('Unix milliseconds'),
 });
 
 export const presentVoucher = ({

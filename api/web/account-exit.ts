@@ -17,6 +17,7 @@ export function accountExitEndpoints({ settings, database }: WebDependencies) {
     leaving({
       method: 'GET',
       path: '/api/settings/export',
+      operationId: 'exportAccount',
       summary: 'Export all data of your account, without secrets, as a JSON file',
       limit: LIMITS.export,
       atOnce: { name: 'export', perOwner: 1 },
@@ -33,6 +34,7 @@ export function accountExitEndpoints({ settings, database }: WebDependencies) {
     leaving({
       method: 'DELETE',
       path: '/api/settings',
+      operationId: 'deleteAccount',
       summary: "Delete your account and all its agents; `confirm` is the account's email address",
       body: z.object({ confirm: z.string().min(1).max(254) }),
       limit: LIMITS.signIn,

@@ -41,6 +41,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
     accounts({
       method: 'POST',
       path: '/api/register',
+      operationId: 'register',
       summary: 'Create an account, without signing in',
       idempotent: true,
       headers: z.object({ 'user-agent': z.string().optional() }),
@@ -78,6 +79,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
     accounts({
       method: 'POST',
       path: '/api/auth/login',
+      operationId: 'signIn',
       summary: 'Sign in by password',
       headers: signInHeaders,
       body: z.object({ email: z.string().min(1).max(254), password: z.string().min(1).max(1024) }),
@@ -101,6 +103,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
     accounts({
       method: 'GET',
       path: '/api/auth/session',
+      operationId: 'getSession',
       summary: 'Get the signed-in user, with the CSRF token for cross-site requests',
       auth: optionalSession,
       responses: {
@@ -114,6 +117,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
     accounts({
       method: 'POST',
       path: ADMIN_LINK_PATH,
+      operationId: 'becomeAdmin',
       summary: "Become an admin, by the token of your address's link",
       auth: session,
       body: z.strictObject({ token: z.string().max(64) }),
@@ -128,6 +132,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
     accounts({
       method: 'POST',
       path: '/api/auth/signout',
+      operationId: 'signOut',
       summary: 'Sign out',
       auth: optionalSession,
       headers: z.object({ cookie: z.string().optional() }),

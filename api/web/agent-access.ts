@@ -36,6 +36,7 @@ export function agentAccessEndpoints({ agentsBySubdomain, secrets, settings }: W
     addresses({
       method: 'GET',
       path: '/api/agents/address',
+      operationId: 'checkAgentAddress',
       summary:
         'Check whether an agent has this host name, for proxies that make certificates on demand',
       query: z.object({ domain: z.string().max(255) }),
@@ -51,6 +52,7 @@ export function agentAccessEndpoints({ agentsBySubdomain, secrets, settings }: W
     access({
       method: 'GET',
       path: '/api/agents/:id/token',
+      operationId: 'getAgentToken',
       summary: "Read your agent's gateway token; every read is audited",
       responses: {
         200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: agentUrl }),
@@ -65,6 +67,7 @@ export function agentAccessEndpoints({ agentsBySubdomain, secrets, settings }: W
     access({
       method: 'POST',
       path: '/api/agents/:id/open',
+      operationId: 'openAgent',
       summary: "Make a link that opens your agent's Control UI signed in, within a minute; audited",
       errors: [503],
       responses: {

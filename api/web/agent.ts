@@ -76,6 +76,7 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
     interactions({
       method: 'GET',
       path: '/api/agent',
+      operationId: 'listAgentActions',
       summary: 'List the actions that an agent can run now, with its skills and credentials',
       query: z.object({ agentId }),
       responses: { 200: interaction },
@@ -98,6 +99,7 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
     interactions({
       method: 'POST',
       path: '/api/agent',
+      operationId: 'runAgentAction',
       summary:
         'Send a message to an agent, begin a conversation, change a skill, or set a credential',
       idempotent: true,

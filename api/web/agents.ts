@@ -38,12 +38,13 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
     agents({
       method: 'GET',
       path: '/api/agents',
+      operationId: 'listAgents',
       summary: 'List your agents; empty without signing in',
       query: z.object(page),
       responses: {
         200: z.strictObject({
           agents: z.array(agentItem),
-          count: z.number(),
+          count: z.int(),
           status: z.literal('ok'),
         }),
       },
@@ -62,6 +63,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id',
+      operationId: 'getAgent',
       summary: 'Get an agent with all details',
       responses: { 200: z.strictObject({ agent: agentDetail, status: z.literal('ok') }) },
       async handler({ caller, params, tenant }) {
@@ -73,6 +75,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
     ofAgent({
       method: 'PUT',
       path: '/api/agents/:id',
+      operationId: 'updateAgent',
       summary:
         "Change an agent's plan, AI provider or configuration; a running agent restarts with the change",
       idempotent: true,
@@ -92,6 +95,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id/config',
+      operationId: 'getAgentConfig',
       summary: "Get an agent's configuration",
       responses: { 200: z.strictObject({ id: z.string(), config: configuration }) },
       async handler({ params, tenant }) {
@@ -102,6 +106,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
     ofAgent({
       method: 'PUT',
       path: '/api/agents/:id/config',
+      operationId: 'replaceAgentConfig',
       summary: "Replace an agent's configuration; a running agent restarts with it",
       idempotent: true,
       body: z.object({ config: configuration }),

@@ -23,6 +23,7 @@ export function chatEndpoints(dependencies: WebDependencies) {
     chat({
       method: 'GET',
       path: '/api/chat',
+      operationId: 'listMessages',
       summary: "List an agent's messages, oldest first",
       query: z.object({ agentId: z.string().max(64), ...messagesQuery }),
       responses: { 200: z.strictObject({ messages: z.array(messageItem) }) },
@@ -35,6 +36,7 @@ export function chatEndpoints(dependencies: WebDependencies) {
     chat({
       method: 'POST',
       path: '/api/chat',
+      operationId: 'sendMessage',
       summary: 'Send a message to an agent; streams server-sent events on request',
       idempotent: true,
       headers: z.object({ accept: z.string().optional() }),

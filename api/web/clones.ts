@@ -12,12 +12,12 @@ import { LIMITS } from './limits.js';
 /** Returns `GET|POST /api/agents/clone` (spec 4.7); the backend checks the parent's owner. */
 export function cloneEndpoints(dependencies: WebDependencies) {
   const { backend } = dependencies;
-  const { idempotent, method, path, summary, tag } = cloneAgent;
+  const { idempotent, method, operationId, path, summary, tag } = cloneAgent;
   const limit = LIMITS.agents;
   return [
     { ...cloneTermsEndpoint(dependencies), limit },
     endpoint({
-      ...{ method, path, summary, tag, idempotent, limit },
+      ...{ method, path, operationId, summary, tag, idempotent, limit },
       auth: person,
       keyScope: cloneAgent.keyScope,
       body: cloneBody,

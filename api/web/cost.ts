@@ -23,24 +23,24 @@ const dashboard = z.strictObject({
   period: z.string(),
   summary: z.strictObject({
     totalCost: cost,
-    totalTokens: z.number(),
-    totalCalls: z.number(),
+    totalTokens: z.int(),
+    totalCalls: z.int(),
     avgCostPerCall: cost,
   }),
   agents: z
     .array(
       z.strictObject({
         name: z.string().describe('`API` for calls without an agent'),
-        tokens: z.number(),
+        tokens: z.int(),
         cost,
-        calls: z.number(),
+        calls: z.int(),
         avgCostPerCall: cost,
         model: z.string().describe('The model with the highest cost'),
       }),
     )
     .describe('Highest cost first'),
   daily: z
-    .array(z.strictObject({ date: z.iso.date(), cost, tokens: z.number() }))
+    .array(z.strictObject({ date: z.iso.date(), cost, tokens: z.int() }))
     .describe('Every day of the period (UTC), oldest first'),
   modelBreakdown: z
     .array(
@@ -65,6 +65,7 @@ export function costEndpoints({ log }: Pick<WebDependencies, 'log'>) {
     endpoint({
       method: 'GET',
       path: '/api/dashboard/cost',
+      operationId: 'getCost',
       summary: 'Cost of your AI calls by agent, day and model',
       tag: 'Usage',
       auth: person,

@@ -51,6 +51,7 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
     demo({
       method: 'GET',
       path: PATH,
+      operationId: 'describeDemo',
       summary: 'Describe the demo chat and list its models',
       responses: {
         200: z.strictObject({
@@ -75,6 +76,7 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
     demo({
       method: 'POST',
       path: PATH,
+      operationId: 'sendDemoMessage',
       summary: 'Send a message to a model, without an account',
       body: passedOnBody(
         z.object({

@@ -32,11 +32,12 @@ const proven = z.strictObject({
 });
 
 /** Creates the endpoint that describes another one, for people who open its URL in a browser. */
-function described(path: string, description: string, token: string) {
+function described(path: string, operationId: string, description: string, token: string) {
   const body = { token, gate: 'true, optional: looks for the platform token as well' };
   return farcaster({
     method: 'GET',
     path,
+    operationId,
     summary: `Describe \`POST ${path}\``,
     responses: {
       200: z.strictObject({
@@ -66,10 +67,16 @@ export function farcasterEndpoints({
     errors: [401, 503],
   } as const;
   return [
-    described(VERIFY, 'Proves a Farcaster account.', 'a JWT of Quick Auth'),
+    described(
+      VERIFY,
+      'describeFarcasterVerify',
+      'Proves a Farcaster account.',
+      'a JWT of Quick Auth',
+    ),
     farcaster({
       ...common,
       path: VERIFY,
+      operationId: 'verifyFarcaster',
       summary: 'Prove a Farcaster account, without signing in',
       async handler({ body, clientAddress }) {
         const identity = await service.quickAuth.verify(body.token);
@@ -78,10 +85,16 @@ export function farcasterEndpoints({
         return answer(identity, await service.tokens.issue(identity), gating);
       },
     }),
-    described(REFRESH, 'Changes a token of verify for a new one.', 'the token of the last answer'),
+    described(
+      REFRESH,
+      'describeFarcasterRefresh',
+      'Changes a token of verify for a new one.',
+      'the token of the last answer',
+    ),
     farcaster({
       ...common,
       path: REFRESH,
+      operationId: 'refreshFarcasterToken',
       summary:
         'Replace a token by a new one and invalidate the old one; up to 30 days after the proof',
       async handler({ body, clientAddress }) {

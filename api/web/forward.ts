@@ -35,11 +35,12 @@ export function forwarder<P>(
   { check, keyScope, storesResponse, limit, timeoutMs }: ForwardOptions<P>,
 ): (declared: Forwarded<P>) => Endpoint {
   return (declared) => {
-    const { method, path, summary, tag, idempotent, atOnce } = declared;
+    const { method, path, operationId, summary, tag, idempotent, atOnce } = declared;
     const { params, query, body, responses } = declared;
     return endpoint({
       method,
       path,
+      operationId,
       summary,
       tag,
       idempotent,

@@ -42,6 +42,7 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
     sold({
       method: 'GET',
       path: PATH,
+      operationId: 'listGatewayActions',
       summary: 'List the actions on offer, their prices, and how to pay',
       responses: { 200: gatewayOffer },
       handler: async () =>
@@ -50,6 +51,7 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
     sold({
       method: 'POST',
       path: PATH,
+      operationId: 'runGatewayAction',
       summary: 'Buy one run of an action, by a payment session or by credits',
       auth: payer,
       keyScope: 'gateway',

@@ -12,6 +12,7 @@ export function healthEndpoints() {
     endpoint({
       method: 'GET',
       path: '/api/health',
+      operationId: 'getMachineHealth',
       summary: 'Report the load of the machine',
       tag: 'Health',
       auth: anonymous,
@@ -20,7 +21,7 @@ export function healthEndpoints() {
           status: z.literal('ok'),
           health: z.enum(['healthy', 'degraded', 'unhealthy']),
           timestamp: z.iso.datetime(),
-          cpu: z.strictObject({ usage: z.number().describe('Percent'), cores: z.number() }),
+          cpu: z.strictObject({ usage: z.number().describe('Percent'), cores: z.int() }),
           memory: z.strictObject({
             usage: z.number().describe('Percent'),
             total: bytes,

@@ -22,6 +22,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
     heartbeats({
       method: 'GET',
       path: PATH,
+      operationId: 'getHeartbeat',
       summary: "Get the interval of your running agents' heartbeats, and the next time",
       responses: { 200: z.strictObject({ heartbeat: heartbeatView, message: z.string() }) },
       async handler({ caller, tenant }) {
@@ -32,6 +33,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
     heartbeats({
       method: 'POST',
       path: PATH,
+      operationId: 'setHeartbeat',
       summary: "Set the interval of your running agents' heartbeats; omitted fields stay unchanged",
       body: heartbeatChange,
       responses: { 200: heartbeatSet.extend({ message: z.string() }) },
@@ -44,6 +46,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
     heartbeats({
       method: 'DELETE',
       path: PATH,
+      operationId: 'resetHeartbeat',
       summary: 'Reset your heartbeat to the default (off)',
       responses: { 200: z.strictObject({ success: z.literal(true), message: z.string() }) },
       errors: errorsOf(setHeartbeat),

@@ -30,6 +30,7 @@ export function identityEndpoints({ database, log, providers, secrets }: WebDepe
     identities({
       method: 'GET',
       path: PATH,
+      operationId: 'listIdentities',
       summary: 'List your linked identities, oldest first',
       responses: { 200: z.strictObject({ identities: z.array(identityItem) }) },
       async handler({ caller, tenant }) {
@@ -40,6 +41,7 @@ export function identityEndpoints({ database, log, providers, secrets }: WebDepe
     identities({
       method: 'DELETE',
       path: `${PATH}/:id`,
+      operationId: 'unlinkIdentity',
       summary:
         'Unlink an identity, except the last way to sign in; ends all other sessions that were opened by its kind',
       auth: freshSession,

@@ -27,7 +27,7 @@ const instance = area({
 const usage = z.strictObject({
   cpuPercent: z.number(),
   memoryBytes: z.number(),
-  processes: z.number(),
+  processes: z.int(),
 });
 
 /** Creates `GET /api/instance/:userId` and `/stats`, which combine all of a user's agents. */
@@ -36,13 +36,14 @@ export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
     instance({
       method: 'GET',
       path: '/api/instance/:userId',
+      operationId: 'getInstance',
       summary: "Get a user's agents and plan",
       responses: {
         200: z.strictObject({
           userId: z.string(),
           plan: z.enum(PLANS).nullable(),
           agents: z.array(agentItem),
-          count: z.number(),
+          count: z.int(),
           status: z.literal('ok'),
         }),
       },
@@ -62,11 +63,12 @@ export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
     instance({
       method: 'GET',
       path: '/api/instance/:userId/stats',
+      operationId: 'getInstanceStats',
       summary: "Current resource usage of a user's agents",
       responses: {
         200: z.strictObject({
           userId: z.string(),
-          running: z.number(),
+          running: z.int(),
           cpuPercent: z.number().describe('Sum over the agents; 100 is one core fully used'),
           memoryBytes: z.number(),
           agents: z.array(

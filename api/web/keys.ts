@@ -64,6 +64,7 @@ export function keyEndpoints({ apiKeyValidator, database, refusals, settings }: 
     keys({
       method: 'POST',
       path: `${PATH}/validate`,
+      operationId: 'validateApiKey',
       summary: 'Validate an API key',
       limitOfRefusals: LIMITS.refusedKeys,
       body: z.object({ apiKey: z.string({ error: 'apiKey required' }) }),
@@ -87,6 +88,7 @@ export function keyEndpoints({ apiKeyValidator, database, refusals, settings }: 
     keys({
       method: 'GET',
       path: PATH,
+      operationId: 'listApiKeys',
       summary: 'List your API keys, oldest first',
       responses: { 200: z.strictObject({ keys: z.array(keyItem) }) },
       async handler({ caller, tenant }) {
@@ -97,6 +99,7 @@ export function keyEndpoints({ apiKeyValidator, database, refusals, settings }: 
     keys({
       method: 'POST',
       path: PATH,
+      operationId: 'createApiKey',
       summary: 'Create an API key; only this answer shows it',
       idempotent: true,
       body: z.object({
@@ -139,6 +142,7 @@ export function keyEndpoints({ apiKeyValidator, database, refusals, settings }: 
     ofKey({
       method: 'GET',
       path: `${PATH}/:id`,
+      operationId: 'getApiKey',
       summary: 'Get one of your API keys',
       responses: { 200: keyItem },
       async handler({ params, tenant }) {
@@ -148,6 +152,7 @@ export function keyEndpoints({ apiKeyValidator, database, refusals, settings }: 
     ofKey({
       method: 'DELETE',
       path: `${PATH}/:id`,
+      operationId: 'deleteApiKey',
       summary: 'Delete an API key; it is rejected from then on',
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       async handler({ caller, params, requestId, tenant }) {

@@ -30,6 +30,7 @@ export function linkEndpoints(dependencies: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/settings/identities/wallet',
+      operationId: 'linkWallet',
       summary: 'Link a wallet by a message that it signed; you can then sign in with it',
       body: walletProof.strict(),
       limit: LIMITS.walletLink,
@@ -43,6 +44,7 @@ export function linkEndpoints(dependencies: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/settings/identities/farcaster',
+      operationId: 'linkFarcaster',
       summary:
         'Link a Farcaster account, by a token of Quick Auth or of `/api/auth/farcaster/verify`',
       body: z.strictObject({ token: z.string().min(1).max(8_192) }),

@@ -27,6 +27,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/auth/forgot-password',
+      operationId: 'forgotPassword',
       summary: 'Mail a link to set a new password; the answer is the same for every address',
       body: z.object({ email: z.string().max(254) }),
       limit: LIMITS.mail,
@@ -42,6 +43,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/auth/reset-password',
+      operationId: 'resetPassword',
       summary:
         'Set a new password by the token of a mail, without signing in; ends all sessions and API keys',
       body: z.object({ token, password: z.string().min(8).max(1024), keepKeys }),
@@ -55,6 +57,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/auth/verify-email',
+      operationId: 'verifyEmail',
       summary: 'Confirm your address, or your new address, by the token of a mail',
       auth: session,
       body: z.strictObject({ token }),
@@ -68,6 +71,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
     links({
       method: 'POST',
       path: '/api/auth/verify-email/resend',
+      operationId: 'resendVerification',
       summary: 'Mail the link that confirms your address again',
       auth: session,
       limit: LIMITS.mail,

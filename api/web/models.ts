@@ -12,6 +12,7 @@ export function modelEndpoints({ ai }: Pick<WebDependencies, 'ai'>) {
     endpoint({
       method: 'GET',
       path: '/api/models',
+      operationId: 'listModels',
       summary: 'List the models, and whether your plan includes each',
       tag: 'AI',
       auth: person,
@@ -19,7 +20,7 @@ export function modelEndpoints({ ai }: Pick<WebDependencies, 'ai'>) {
       responses: {
         200: z.strictObject({
           models: z.array(modelItem.extend({ allowed: z.boolean() })),
-          count: z.number(),
+          count: z.int(),
         }),
       },
       handler({ caller }) {

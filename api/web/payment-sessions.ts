@@ -89,6 +89,7 @@ export function paymentSessionEndpoints({
       path: SESSIONS,
       auth: optionalPerson,
       keyScope: 'money',
+      operationId: 'openPaymentSession',
       summary:
         "Open a payment session by a hold on the wallet's escrow balance, or return its open session",
       limit: LIMITS.paymentSessions,
@@ -136,6 +137,7 @@ export function paymentSessionEndpoints({
       path: SESSIONS,
       auth: optionalPerson,
       keyScope: 'any',
+      operationId: 'listPaymentSessions',
       summary: "List a wallet's last 50 payment sessions, or get the session of an id",
       limit: LIMITS.wallets,
       query: z.object({
@@ -195,6 +197,7 @@ export function paymentSessionEndpoints({
     paymentSessions({
       method: 'DELETE',
       path: SESSIONS,
+      operationId: 'closePaymentSession',
       summary: 'Close a payment session: delivered actions are settled, and the rest is refunded',
       limit: LIMITS.wallets,
       query: z.object({ sessionId: sessionId.optional() }),

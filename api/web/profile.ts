@@ -70,6 +70,7 @@ export function profileEndpoints({ database, settings }: WebDependencies) {
     profile({
       method: 'GET',
       path: PATH,
+      operationId: 'getProfile',
       summary: 'Your profile',
       responses: { 200: profileItem },
       async handler({ caller, tenant }) {
@@ -80,6 +81,7 @@ export function profileEndpoints({ database, settings }: WebDependencies) {
       profile({
         method,
         path: PATH,
+        operationId: method === 'PATCH' ? 'changeProfile' : 'postProfile',
         summary: 'Change your name, or your address, which changes once you confirm it by mail',
         body: change,
         limit: LIMITS.settings,

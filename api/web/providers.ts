@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { SignInProvider } from '../../src/accounts/accounts/sign-in-provider.js';
 import type { ProviderKind } from '../../src/types/sign-in-methods.js';
 import { BadGatewayError, UnavailableError } from '../../src/lib/errors.js';
+import { upperFirst } from '../../src/lib/upper-first.js';
 import { anonymous } from '../auth/anonymous.js';
 import { freshSession } from '../auth/fresh-session.js';
 import { optionalSession } from '../auth/optional-session.js';
@@ -33,10 +34,12 @@ function endpointsOf(
   dependencies: WebDependencies,
 ) {
   const signIn = provider && new ProviderSignIn(kind, prefix, provider, dependencies);
+  const idName = upperFirst(kind);
   return [
     accounts({
       method: 'GET',
       path: `/api/auth/${kind}`,
+      operationId: `start${idName}SignIn`,
       summary: `Sign in at the ${NAMES[kind]}: redirects the browser there`,
       headers: flowHeaders,
       responses: { 302: 'redirect' },
@@ -50,6 +53,7 @@ function endpointsOf(
     accounts({
       method: 'GET',
       path: `/api/auth/${kind}/callback`,
+      operationId: `finish${idName}SignIn`,
       summary: `Return from the ${NAMES[kind]}: signs in or links, then redirects the browser`,
       auth: optionalSession,
       headers: signInHeaders,
@@ -61,6 +65,7 @@ function endpointsOf(
     accounts({
       method: 'POST',
       path: `/api/settings/identities/${kind}`,
+      operationId: `link${idName}`,
       summary: `Get the URL at which to link your account at the ${NAMES[kind]}`,
       auth: freshSession,
       headers: flowHeaders,

@@ -36,6 +36,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
     provisioning({
       method: 'GET',
       path: '/api/agents/provision',
+      operationId: 'listProvisionedAgents',
       summary: 'List your provisioned agents',
       query: z.object(page),
       responses: {
@@ -57,6 +58,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
     provisioning({
       method: 'POST',
       path: '/api/agents/provision',
+      operationId: 'provisionAgent',
       summary: 'Provision an agent; it is created at once and starts in the background',
       idempotent: true,
       body: z.object({

@@ -22,10 +22,11 @@ const securityEvents = area({ tag: 'Security events', auth: anonymous });
 
 /** Creates the receivers of the identity provider's account events (spec 4.2 and 6). */
 export function securityEventEndpoints({ settings, securityEvents: events }: WebDependencies) {
-  const receiver = (path: string, summary: string, matching: EventMatching) =>
+  const receiver = (path: string, operationId: string, summary: string, matching: EventMatching) =>
     securityEvents({
       method: 'POST',
       path,
+      operationId,
       summary,
       body: token,
       limit: LIMITS.securityEvents,
@@ -37,15 +38,22 @@ export function securityEventEndpoints({ settings, securityEvents: events }: Web
       },
     });
   return [
-    receiver(PATH, 'Report a security event of an account at the identity provider', 'subject'),
+    receiver(
+      PATH,
+      'receiveSecurityEvent',
+      'Report a security event of an account at the identity provider',
+      'subject',
+    ),
     receiver(
       '/api/auth/google/risc',
+      'receiveSecurityEventByEmail',
       'The same, as it was before: accounts are found by their address alone',
       'email',
     ),
     securityEvents({
       method: 'GET',
       path: PATH,
+      operationId: 'describeSecurityEvents',
       summary: 'List the supported security events and their endpoint',
       responses: {
         200: z.strictObject({

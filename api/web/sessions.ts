@@ -53,6 +53,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
     sessions({
       method: 'GET',
       path: PATH,
+      operationId: 'listSessions',
       summary: 'List your sessions, most recently used first',
       responses: { 200: z.strictObject({ sessions: z.array(sessionItem) }) },
       async handler({ caller, tenant }) {
@@ -63,6 +64,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
     sessions({
       method: 'DELETE',
       path: PATH,
+      operationId: 'endOtherSessions',
       summary: 'End all of your other sessions',
       responses: { 200: z.strictObject({ success: z.literal(true), ended: z.number().int() }) },
       async handler({ caller, origin, tenant }) {
@@ -73,6 +75,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
     sessions({
       method: 'DELETE',
       path: `${PATH}/:id`,
+      operationId: 'endSession',
       summary: 'End one of your sessions',
       params: z.object({ id: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
@@ -85,6 +88,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
     sessions({
       method: 'POST',
       path: '/api/settings/password',
+      operationId: 'changePassword',
       summary: 'Change your password; ends all other sessions and all API keys',
       headers: signInHeaders,
       body: z.object({

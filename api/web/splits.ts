@@ -50,6 +50,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
     skills({
       method: 'POST',
       path: INSTANT,
+      operationId: 'payInstantSplit',
       summary: "Pay several recipients from your agent's wallet, by shares",
       keyScope: 'money',
       idempotent: true,
@@ -62,6 +63,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
     skills({
       method: 'GET',
       path: INSTANT,
+      operationId: 'listInstantSplits',
       summary: 'List your splits without a booking, newest first',
       query: z.object(splitPage),
       responses: { 200: z.strictObject({ splits: z.array(splitItem) }) },
@@ -74,6 +76,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
     skills({
       method: 'POST',
       path: SETTLEMENT,
+      operationId: 'settleBooking',
       summary: 'Settle a booking by a split; idempotent: a repetition returns the first settlement',
       keyScope: 'money',
       idempotent: true,
@@ -86,6 +89,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
     skills({
       method: 'GET',
       path: SETTLEMENT,
+      operationId: 'listSettlements',
       summary: 'List your settlements of bookings, newest first',
       query: z.object(splitPage),
       responses: { 200: z.strictObject({ settlements: z.array(settlementItem) }) },

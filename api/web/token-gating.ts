@@ -49,6 +49,7 @@ export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
     gating({
       ...common,
       method: 'GET',
+      operationId: 'checkTokenGate',
       query: asked,
       async handler(request) {
         return reply(200, await check(request, request.query));
@@ -57,6 +58,7 @@ export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
     gating({
       ...common,
       method: 'POST',
+      operationId: 'postTokenGate',
       body: asked,
       async handler(request) {
         return reply(200, await check(request, request.body));

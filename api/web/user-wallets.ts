@@ -97,6 +97,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
     wallets({
       method: 'GET',
       path: '/api/wallet',
+      operationId: 'getWallet',
       summary:
         'Get the on-chain balances of an address; without an address, of your wallet, or how to create one at the wallet provider',
       auth: optionalPerson,
@@ -144,6 +145,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
     wallets({
       method: 'POST',
       path: '/api/wallet',
+      operationId: 'createOrReadWallet',
       summary: 'Create your wallet (`create`), or get its public details (`get_seed`)',
       idempotent: true,
       body: z.object({ action: z.string().describe('`create`, `get_seed` or `export_seed`') }),
@@ -173,6 +175,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
     wallets({
       method: 'GET',
       path: '/api/wallet/address',
+      operationId: 'getWalletAddress',
       summary: 'Get the address of your wallet, of any sort',
       auth: optionalPerson,
       keyScope: 'any',
@@ -212,6 +215,7 @@ function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
     wallets({
       method: 'POST',
       path: '/api/wallet/create',
+      operationId: 'createProviderWallet',
       summary:
         "Create or find your wallet at the wallet provider; access is by your account's mailbox",
       idempotent: true,
@@ -246,6 +250,7 @@ function importedWalletEndpoints({ userWallets }: Parts) {
     wallets({
       method: 'GET',
       path: '/api/wallet/walletprov',
+      operationId: 'describeWalletImport',
       summary: 'Describe the wallets that can be imported',
       auth: anonymous,
       responses: {
@@ -261,6 +266,7 @@ function importedWalletEndpoints({ userWallets }: Parts) {
     wallets({
       method: 'POST',
       path: '/api/wallet/walletprov',
+      operationId: 'importWallet',
       summary: 'Import a wallet by its private key, or generate a new key; the key is never shown',
       idempotent: true,
       body: z

@@ -46,6 +46,7 @@ export function walletEndpoints({
     wallets({
       method,
       path: '/api/auth/nonce',
+      operationId: method === 'GET' ? 'getNonce' : 'createNonce',
       summary: 'Get a nonce for a wallet to sign; valid once, for 10 minutes',
       limit: LIMITS.nonce,
       responses: { 200: z.strictObject({ nonce: z.string(), expiresAt: z.iso.datetime() }) },
@@ -60,6 +61,7 @@ export function walletEndpoints({
     wallets({
       method: 'POST',
       path: '/api/wallet-auth',
+      operationId: 'signInByWallet',
       summary: 'Sign in by a message signed by your wallet; the first sign-in creates an account',
       headers: signInHeaders,
       body: walletProof,

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 export interface Asset {
   readonly path: string;
+  readonly operationId: string;
   /** URL with a content hash, so that browsers do not use an outdated copy. */
   readonly address: string;
   readonly contentType: string;
@@ -22,18 +23,19 @@ function staticFolder(above: string): string {
 
 const folder = staticFolder(path.dirname(fileURLToPath(import.meta.url)));
 
-function asset(file: string, type: string): Asset {
+function asset(file: string, operationId: string, type: string): Asset {
   const content = readFileSync(path.join(folder, file));
   const mark = createHash('sha256').update(content).digest('hex').slice(0, 12);
   const route = `/${file}`;
   return {
     path: route,
+    operationId,
     address: `${route}?${mark}`,
     contentType: type,
     content,
   };
 }
 
-export const STYLE = asset('pages.css', 'text/css; charset=utf-8');
-export const SCRIPT = asset('pages.js', 'text/javascript; charset=utf-8');
-export const ICON = asset('favicon.ico', 'image/x-icon');
+export const STYLE = asset('pages.css', 'getStyle', 'text/css; charset=utf-8');
+export const SCRIPT = asset('pages.js', 'getScript', 'text/javascript; charset=utf-8');
+export const ICON = asset('favicon.ico', 'getIcon', 'image/x-icon');

@@ -45,6 +45,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     pages({
       method: 'GET',
       path: '/',
+      operationId: 'showStart',
       summary:
         'Redirect a browser to its account or to sign-in; name the documentation to programs',
       headers: z.object({ accept: z.string().optional() }),
@@ -57,6 +58,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     pages({
       method: 'GET',
       path: '/login',
+      operationId: 'showSignInPage',
       summary: 'Page for signing in or registering',
       query: z.object({ error: word, done: word }),
       responses: { 200: 'html' },
@@ -67,6 +69,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     pages({
       method: 'GET',
       path: '/dashboard',
+      operationId: 'showDashboard',
       summary: 'Page of your account',
       query: z.object({ done: word, linked: z.enum(IDENTITY_KINDS).optional().catch(undefined) }),
       responses: { 200: 'html', 302: 'redirect' },
@@ -91,6 +94,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     pages({
       method: 'GET',
       path: '/verify-email',
+      operationId: 'showVerifyEmailPage',
       summary: 'Page for confirming an address; opening it does not use up the token',
       query: z.object({ token: word }),
       responses: { 200: 'html' },
@@ -100,6 +104,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     pages({
       method: 'GET',
       path: ADMIN_LINK_PATH,
+      operationId: 'showAdminPage',
       summary: 'Page for becoming an admin; opening it does not use up the token',
       query: z.object({ token: word }),
       limit: LIMITS.signIn,
@@ -110,6 +115,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     pages({
       method: 'GET',
       path: '/reset-password',
+      operationId: 'showResetPasswordPage',
       summary:
         'Page for requesting and setting a new password; opening it does not use up the token',
       auth: anonymous,
@@ -124,10 +130,11 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
 const emailOf = (caller: SessionCaller | AnonymousCaller) =>
   caller.kind === 'session' ? caller.user.email : undefined;
 
-function assetEndpoint({ content, contentType, path }: Asset): Endpoint {
+function assetEndpoint({ content, contentType, operationId, path }: Asset): Endpoint {
   return pages({
     method: 'GET',
     path,
+    operationId,
     summary: 'File used by the pages',
     auth: anonymous,
     responses: { 200: 'file' },

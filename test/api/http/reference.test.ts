@@ -75,7 +75,6 @@ const documentShape = z.object({
     z.partialRecord(
       z.enum(['get', 'post', 'put', 'patch', 'delete']),
       z.object({
-        operationId: z.string(),
         security: z.array(z.record(z.string(), z.array(z.string()))),
         parameters: z.array(
           z.object({
