@@ -6,6 +6,7 @@ import { requireFitDatabase } from '../src/platform/database/start-check.js';
 import { createLogger } from '../src/platform/process/log.js';
 import { Metrics } from '../src/metrics.js';
 import { databaseChecks } from '../src/platform/operators/database-checks.js';
+import { exportPools } from '../src/platform/operators/database-metrics.js';
 import { ClusterMetrics } from '../src/platform/operators/process-metrics.js';
 import { CheckFailedError, Readiness } from '../src/platform/operators/readiness.js';
 import { runCluster, sharesPorts } from '../src/platform/process/cluster.js';
@@ -84,6 +85,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   const supervisors = new Supervisors(temporal, settings.temporal.uiUrl);
   const metrics = new Metrics();
   metrics.collectDefaults();
+  exportPools(metrics.registry, database);
   const readiness = new Readiness({
     ...databaseChecks(database),
     temporal: () => checkNamespace(connection, place),

@@ -6,6 +6,7 @@ import { requireFitDatabase } from '../src/platform/database/start-check.js';
 import { createLogger } from '../src/platform/process/log.js';
 import { onShutdown, reportReady, runProcess } from '../src/platform/process/process-lifecycle.js';
 import { databaseChecks } from '../src/platform/operators/database-checks.js';
+import { exportPools } from '../src/platform/operators/database-metrics.js';
 import { CheckFailedError, Readiness } from '../src/platform/operators/readiness.js';
 import { createAccountDeletions, createWorkerServices } from '../src/services.js';
 import { loadSettings } from '../src/settings.js';
@@ -41,6 +42,7 @@ async function main(): Promise<void> {
   metrics.collectDefaults();
 
   const database = new Database(settings.database.url);
+  exportPools(metrics.registry, database);
   const hostEgress = openHostEgress(settings, log);
   const docker = configuredDocker(settings, () => hostEgress.mayStart());
   metrics.exportEgress(() => hostEgress.state);

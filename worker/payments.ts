@@ -6,6 +6,7 @@ import { createLogger } from '../src/platform/process/log.js';
 import { periodically } from '../src/platform/process/periodically.js';
 import { onShutdown, reportReady, runProcess } from '../src/platform/process/process-lifecycle.js';
 import { databaseChecks } from '../src/platform/operators/database-checks.js';
+import { exportPools } from '../src/platform/operators/database-metrics.js';
 import { Readiness } from '../src/platform/operators/readiness.js';
 import { createPaymentServices } from '../src/payment-services.js';
 import { loadPaymentSettings } from '../src/settings.js';
@@ -46,6 +47,7 @@ async function main(): Promise<void> {
   const place = temporalConnection(settings.temporal);
   const { namespace } = place;
   const database = new Database(settings.database.url);
+  exportPools(metrics.registry, database);
   let connection: NativeConnection | undefined;
   const polling = new Polling();
   const readiness = new Readiness({

@@ -5,6 +5,7 @@ import { requireFitDatabase } from '../../src/platform/database/start-check.js';
 import { createLogger } from '../../src/platform/process/log.js';
 import { Metrics } from '../../src/metrics.js';
 import { databaseChecks } from '../../src/platform/operators/database-checks.js';
+import { exportPools } from '../../src/platform/operators/database-metrics.js';
 import { serveOperators } from '../../src/platform/operators/operators-listener.js';
 import { CheckFailedError, Readiness } from '../../src/platform/operators/readiness.js';
 import {
@@ -28,6 +29,7 @@ async function main(): Promise<void> {
   const docker = configuredDocker(settings);
   const metrics = new Metrics();
   metrics.collectDefaults();
+  exportPools(metrics.registry, database);
   let isListening = () => false;
   const readiness = new Readiness({
     ...databaseChecks(database),

@@ -57,6 +57,14 @@ export interface TenantDatabase extends Statements {
   statements<T>(work: (db: TransactionStatements) => Promise<T>): Promise<T>;
 }
 
+/** Use of a pool of connections. */
+export interface PoolUse {
+  readonly busy: number;
+  readonly idle: number;
+  /** Callers that wait for a connection. */
+  readonly waiting: number;
+}
+
 /** A statement outside of all tenants. */
 export interface FunctionCall {
   /** Name of the prepared statement, prepared once for each connection. */
@@ -136,6 +144,23 @@ export class Database {
   /** Runs a trivial query; rejects if the server does not answer in time. */
   async ping(): Promise<void> {
     await this.#pool.query('SELECT 1');
+  }
+
+  /** Returns the use of the pools of this process now. */
+  get pools(): Readonly<Record<'statements' | 'transactions', PoolUse>> {
+    const { idleCount, totalCount, waitingCount } = this.#pool;
+    // Sequelize's types lack its pool.
+    const { pool } = this.#sequelize.connectionManager as unknown as {
+      readonly pool: {
+        readonly using: number;
+        readonly available: number;
+        readonly waiting: number;
+      };
+    };
+    return {
+      statements: { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount },
+      transactions: { busy: pool.using, idle: pool.available, waiting: pool.waiting },
+    };
   }
 
   /** Returns the notifications of a table, which arrive on a connection shared by all callers. */
