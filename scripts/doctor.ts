@@ -2,7 +2,10 @@
 // Changes nothing: node dist/scripts/doctor.js [--json]
 import { parseArgs } from 'node:util';
 import { examine, warning, type Check } from '../src/doctor/check.js';
+import { dockerCheck } from '../src/doctor/docker-check.js';
 import { ExaminedDatabase } from '../src/doctor/examined-database.js';
+import { checkHosts } from '../src/doctor/hosts-check.js';
+import { portsCheck } from '../src/doctor/ports-check.js';
 import { providersCheck } from '../src/doctor/providers-check.js';
 import { hasFailed, reportAsJson, reportAsText } from '../src/doctor/report.js';
 import { secretsIn, withoutSecrets } from '../src/doctor/secrets.js';
@@ -27,6 +30,8 @@ const checks = [
   settingsCheck(AREAS),
   ...(isExamined('database') ? checksOfDatabase() : []),
   ...(isExamined('temporal') ? [temporalCheck] : []),
+  dockerCheck,
+  portsCheck(values.stopped === undefined),
   providersCheck,
 ];
 
@@ -46,5 +51,5 @@ function stoppedCheck(dataDir: string): Check {
 
 function checksOfDatabase(): Check[] {
   const database = new ExaminedDatabase(env);
-  return [database.check];
+  return [database.check, database.checkOf('hosts', checkHosts)];
 }
