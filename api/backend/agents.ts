@@ -60,6 +60,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
       idempotent: true,
       body: z.object({ name: agentName, config: newAgentConfig.optional() }),
       responses: { 201: agentCreated },
+      answerHeaders: ['X-Temporal-Run'],
       errors: [402, 403, 404, 409, 503],
       async handler(request) {
         const { plan, aiProvider, model, ...config } = request.body.config ?? {};

@@ -49,6 +49,7 @@ export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).decla
     agentLimit: z.number().int().min(0).optional(),
   }),
   responses: { 201: agentCreated },
+  answerHeaders: ['X-Temporal-Run'],
   errors: [402, 403, 404, 409, 503],
 });
 
@@ -87,6 +88,7 @@ export const updateAgent = ofAgent.declare({
       message: z.string(),
     }),
   },
+  answerHeaders: ['X-Temporal-Run'],
   errors: [402, 403, 409, 503],
 });
 
@@ -100,6 +102,7 @@ export const deleteAgent = area({
   operationId: 'deleteAgent',
   summary: 'Remove an agent and all its data, even during another operation',
   responses: { 200: z.strictObject({ id: z.string(), deleted: z.literal(true) }) },
+  answerHeaders: ['X-Temporal-Run'],
 });
 
 /** Shared declaration of operations on an agent; the answer is the operation's state after `wait`. */
@@ -108,8 +111,9 @@ const operation = {
   query: waitQuery,
   atOnce: WAITS_AT_ONCE,
   responses: { 202: operationAnswer },
+  answerHeaders: ['X-Temporal-Run'],
   errors: [402, 409, 503],
-};
+} as const;
 
 /** Returns for example `resetAgentMemory` for `reset-memory`. */
 function plainOperationId(kind: string): string {

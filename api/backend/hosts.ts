@@ -10,39 +10,41 @@ import { requestedBy } from './requested-by.js';
 
 const hostId = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'is no name of a host');
 
-const hostItem = z.strictObject({
-  id: z.string(),
-  status: z
-    .enum(HOST_STATUSES)
-    .describe('Only a ready host gets new agents; a silent host has not reported for 45 s'),
-  capacity: z.int().describe('Maximum number of agents on the host'),
-  agents: z.int().describe('Agents on the host, including agents being removed'),
-  free: z.int(),
-  cordoned: z.boolean().describe('True if an operator excluded the host from new agents'),
-  seenAt: z.iso.datetime().describe("Time of the worker's last report"),
-  engineId: z.string().nullable().describe("Docker's id of the engine with this host name"),
-  url: z
-    .string()
-    .nullable()
-    .describe("URL at which API processes reach the host's worker; null if it has none"),
-  diskFree: z
-    .number()
-    .nullable()
-    .describe("Free bytes on the disk that holds the engine's volumes; null if unknown"),
-  network: z
-    .enum(EGRESS_STATUSES)
-    .describe('guarded: agents reach only the public internet and the AI listener'),
-  networkReason: z
-    .string()
-    .nullable()
-    .describe('Why the network is not guarded, or another remark'),
-  userNamespaces: z
-    .boolean()
-    .nullable()
-    .describe(
-      'True if container users, root included, have no privileges on the host; null if unknown',
-    ),
-});
+const hostItem = z
+  .strictObject({
+    id: z.string(),
+    status: z
+      .enum(HOST_STATUSES)
+      .describe('Only a ready host gets new agents; a silent host has not reported for 45 s'),
+    capacity: z.int().describe('Maximum number of agents on the host'),
+    agents: z.int().describe('Agents on the host, including agents being removed'),
+    free: z.int(),
+    cordoned: z.boolean().describe('True if an operator excluded the host from new agents'),
+    seenAt: z.iso.datetime().describe("Time of the worker's last report"),
+    engineId: z.string().nullable().describe("Docker's id of the engine with this host name"),
+    url: z
+      .string()
+      .nullable()
+      .describe("URL at which API processes reach the host's worker; null if it has none"),
+    diskFree: z
+      .number()
+      .nullable()
+      .describe("Free bytes on the disk that holds the engine's volumes; null if unknown"),
+    network: z
+      .enum(EGRESS_STATUSES)
+      .describe('guarded: agents reach only the public internet and the AI listener'),
+    networkReason: z
+      .string()
+      .nullable()
+      .describe('Why the network is not guarded, or another remark'),
+    userNamespaces: z
+      .boolean()
+      .nullable()
+      .describe(
+        'True if container users, root included, have no privileges on the host; null if unknown',
+      ),
+  })
+  .meta({ id: 'Host' });
 
 const hosts = area({ tag: 'Hosts', auth: admin, keyScope: 'agents' });
 const ofHost = area({

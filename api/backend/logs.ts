@@ -20,11 +20,13 @@ const logs = area({
 
 const cursorText = z.string().min(1).max(128);
 
-const logLine = z.strictObject({
-  timestamp: z.string(),
-  stream: z.enum(['stdout', 'stderr']),
-  line: z.string(),
-});
+const logLine = z
+  .strictObject({
+    timestamp: z.string(),
+    stream: z.enum(['stdout', 'stderr']),
+    line: z.string(),
+  })
+  .meta({ id: 'LogLine' });
 
 /** Creates the `/api/logs/:agentId/*` endpoints (decision 21). */
 export function logEndpoints({ directory, liveLogs, secrets }: BackendDependencies) {
@@ -37,6 +39,7 @@ export function logEndpoints({ directory, liveLogs, secrets }: BackendDependenci
       query: z.object({ cursor: cursorText.optional() }),
       headers: z.object({ 'last-event-id': cursorText.optional() }),
       responses: { 200: 'stream' },
+      answerHeaders: ['X-Stream-Id'],
       async handler(request) {
         const { headers, query, signal, tenant } = request;
         const agent = await getAgent(tenant, request.params.agentId);

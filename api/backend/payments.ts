@@ -18,42 +18,46 @@ const payments = area({ tag: 'Payments', auth: operator });
 
 const time = z.iso.datetime();
 
-const transaction = z.strictObject({
-  hash: z.string(),
-  nonce: z.string(),
-  purpose: z.enum(['pay', 'cancel', 'fill']).describe('cancel: uses up the nonce without paying'),
-  active: z
-    .boolean()
-    .describe('false: replaced by a newer transaction, though it may still be mined'),
-  refused: z
-    .boolean()
-    .describe('True if the node rejected the transaction when it was last submitted'),
-  maxFee: z.string().describe('Maximum fee per unit of gas'),
-  signedAt: time,
-  broadcastAt: time.nullable(),
-  finalAt: time.nullable(),
-});
+const transaction = z
+  .strictObject({
+    hash: z.string(),
+    nonce: z.string(),
+    purpose: z.enum(['pay', 'cancel', 'fill']).describe('cancel: uses up the nonce without paying'),
+    active: z
+      .boolean()
+      .describe('false: replaced by a newer transaction, though it may still be mined'),
+    refused: z
+      .boolean()
+      .describe('True if the node rejected the transaction when it was last submitted'),
+    maxFee: z.string().describe('Maximum fee per unit of gas'),
+    signedAt: time,
+    broadcastAt: time.nullable(),
+    finalAt: time.nullable(),
+  })
+  .meta({ id: 'Transaction' });
 
-const payment = z.strictObject({
-  id: z.string(),
-  cause: z.string(),
-  chainId: z.int(),
-  signer: answeredAddress,
-  state: z.enum(PAYMENT_STATES),
-  failure: z.enum(PAYMENT_FAILURES).nullable(),
-  nonce: z.string().nullable(),
-  hash: z.string().nullable().describe('Hash of the mined transaction, else of the newest one'),
-  block: z.int().nullable(),
-  attempts: z.int().describe('Failed attempts to sign a transaction for the payment'),
-  requestedAt: time,
-  settledAt: time.nullable(),
-  ageSeconds: z
-    .number()
-    .describe('Seconds from the request until the payment was settled, or until now'),
-  transactions: z
-    .array(transaction)
-    .describe('All transactions signed for the payment, oldest first'),
-});
+const payment = z
+  .strictObject({
+    id: z.string(),
+    cause: z.string(),
+    chainId: z.int(),
+    signer: answeredAddress,
+    state: z.enum(PAYMENT_STATES),
+    failure: z.enum(PAYMENT_FAILURES).nullable(),
+    nonce: z.string().nullable(),
+    hash: z.string().nullable().describe('Hash of the mined transaction, else of the newest one'),
+    block: z.int().nullable(),
+    attempts: z.int().describe('Failed attempts to sign a transaction for the payment'),
+    requestedAt: time,
+    settledAt: time.nullable(),
+    ageSeconds: z
+      .number()
+      .describe('Seconds from the request until the payment was settled, or until now'),
+    transactions: z
+      .array(transaction)
+      .describe('All transactions signed for the payment, oldest first'),
+  })
+  .meta({ id: 'Payment' });
 
 /** Creates `GET /api/underground/payments`, which lists on-chain payments and their states. */
 export function paymentEndpoints() {

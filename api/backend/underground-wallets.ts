@@ -14,11 +14,13 @@ import type { BackendDependencies } from './dependencies.js';
 
 const wallets = area({ tag: 'Underground', auth: bearer, keyScope: 'agents' });
 
-const provided = z.strictObject({
-  address: answeredAddress,
-  agentId: z.string(),
-  userId: z.string(),
-});
+const provided = z
+  .strictObject({
+    address: answeredAddress,
+    agentId: z.string(),
+    userId: z.string(),
+  })
+  .meta({ id: 'AgentWallet' });
 
 /** Creates the endpoints for agents' wallets (spec 4.10). */
 export function undergroundWalletEndpoints({

@@ -12,7 +12,14 @@ import type {
 
 interface Shared<C extends Caller, P extends z.ZodType> extends Pick<
   Declaration,
-  'tag' | 'keyScope' | 'errors' | 'limit' | 'limitOfCaller' | 'atOnce' | 'errorForm'
+  | 'tag'
+  | 'keyScope'
+  | 'answerHeaders'
+  | 'errors'
+  | 'limit'
+  | 'limitOfCaller'
+  | 'atOnce'
+  | 'errorForm'
 > {
   readonly auth: Authentication<C>;
   readonly params?: P;

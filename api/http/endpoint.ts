@@ -3,6 +3,7 @@ import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { Statements, TenantDatabase } from '../../src/platform/database/database.js';
 import type { Authentication, Caller } from '../auth/authentication.js';
 import type { RequiredScope } from '../auth/key-scope.js';
+import type { AnswerHeader } from './answer-headers.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { Limits, RateLimit } from './rate-limit.js';
 import type { ConcurrencyLimit } from './in-flight.js';
@@ -92,6 +93,8 @@ export interface EndpointRequest<
 type KeepReply = (db: Statements, reply: ReplyTo<Responses>) => Promise<boolean>;
 
 export interface ErrorForm {
+  /** Name of the format in the OpenAPI document, such as `OpenAiError`. */
+  readonly name: string;
   readonly schema: z.ZodType;
   /** @returns the body in this format, given the default one. */
   of(error: ErrorAnswer): unknown;
@@ -116,6 +119,8 @@ export interface Declaration {
   /** The format of the body; a plain schema means JSON. */
   readonly body?: z.ZodType | BodyFormat | undefined;
   readonly responses: Responses;
+  /** Headers of the answers, in addition to those implied by the declaration. */
+  readonly answerHeaders?: readonly AnswerHeader[] | undefined;
   /** Error statuses of the handler, in addition to those implied by the declaration. */
   readonly errors?: readonly number[] | undefined;
   /** Rate limits by client address; limits with the same name are shared. */

@@ -1,12 +1,48 @@
 import * as z from 'zod';
+import { isObject } from '../../src/lib/json.js';
 
 export type Json = Readonly<Record<string, unknown>>;
 
 /** JSON Schemas of values whose schema in the program says less, such as whole numbers in a query. */
 export const sentAs = z.registry<Json>();
 
-/** Converts a schema to JSON Schema by its input types: bodies as sent, answers before defaults. */
-export function jsonSchemaOf(schema: z.ZodType): Json {
+const PLACE = '#/components/schemas/';
+
+/** Converts schemas for one document. A schema with an id (`.meta({ id })`) becomes a component of this name. */
+export class JsonSchemas {
+  readonly #components = new Map<string, unknown>();
+
+  /** The components that the converted schemas refer to, by name. */
+  get components(): Json {
+    return Object.fromEntries([...this.#components].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** Converts a schema by its input types: bodies as sent, answers before defaults. */
+  of(schema: z.ZodType): Json {
+    const { $defs = {}, ...rest } = pointed(jsonSchemaOf(schema));
+    for (const [name, found] of Object.entries(isObject($defs) ? $defs : {}))
+      this.#add(name, found);
+    return rest;
+  }
+
+  #add(name: string, found: unknown): void {
+    const known = this.#components.get(name);
+    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(found)) {
+      throw new TypeError(`two schemas of this document have the id ${name}`);
+    }
+    this.#components.set(name, found);
+  }
+}
+
+/** Returns the schema of an object's fields by name, and which of them are required. */
+export function propertiesOf({ properties, required }: Json) {
+  return {
+    properties: isObject(properties) ? properties : {},
+    required: new Set(Array.isArray(required) ? required : []),
+  };
+}
+
+function jsonSchemaOf(schema: z.ZodType): Json {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
     io: 'input',
     unrepresentable: 'any',
@@ -14,6 +50,8 @@ export function jsonSchemaOf(schema: z.ZodType): Json {
       // Bounds of every safe integer say nothing.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      // The pattern of a time alone has 300 characters.
+      if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
       const sent = sentAs.get(zodSchema);
       if (sent === undefined) return;
       delete jsonSchema.pattern;
@@ -21,4 +59,11 @@ export function jsonSchemaOf(schema: z.ZodType): Json {
     },
   });
   return rest;
+}
+
+/** Lets the references of a schema point at the components of a document. */
+function pointed(node: Json): Json {
+  return JSON.parse(JSON.stringify(node), (name, value: unknown) =>
+    name === '$ref' && typeof value === 'string' ? value.replace('#/$defs/', PLACE) : value,
+  ) as Json;
 }

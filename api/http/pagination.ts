@@ -30,7 +30,7 @@ const TIME_AND_ID = z.tuple([z.iso.datetime(), z.string()]);
 /** Returns `limit` and `cursor` for a list's query schema; handlers get a cursor's decoded position. */
 export function pageQuery<P extends z.ZodType<Position>>(position: P, max = MAX_PAGE, usual = max) {
   return {
-    limit: wholeNumber('limit', { most: max, usual }),
+    limit: wholeNumber('limit', { most: max, usual }).describe('Most items of a page'),
     cursor: z
       .string()
       .min(1)
@@ -41,8 +41,18 @@ export function pageQuery<P extends z.ZodType<Position>>(position: P, max = MAX_
         context.addIssue({ code: 'custom', message: 'cursor is invalid' });
         return z.NEVER;
       })
-      .optional(),
+      .describe('Start of the page, from the `Link` header of the page before')
+      .optional()
+      .register(pageCursors, {}),
   };
+}
+
+const pageCursors = z.registry<object>();
+
+/** Reports whether a list with this query has pages, and so a `Link` header. */
+export function isPaged(query: z.ZodType | undefined): boolean {
+  const cursor: unknown = query instanceof z.ZodObject ? query.shape.cursor : undefined;
+  return cursor instanceof z.ZodType && pageCursors.has(cursor);
 }
 
 export const page = pageQuery(TIME_AND_ID, MAX_PAGE, DEFAULT_PAGE);

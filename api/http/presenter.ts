@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import type * as z from 'zod';
+import { isAnswerHeader, ownHeadersOf } from './answer-headers.js';
 import type { Endpoint, ErrorForm, ReplyTo, ResponseBody, Responses } from './endpoint.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { AnyReply, ReplyHeaders } from './reply.js';
@@ -55,10 +56,16 @@ export function presenter(
   options: { readonly production: boolean; readonly log: Logger },
 ): Presenter {
   const route = `${endpoint.method} ${endpoint.path}`;
+  const known: ReadonlySet<string> = new Set(ownHeadersOf(endpoint));
 
   function undeclared(problems: readonly string[]): void {
     if (!options.production) throw new UndeclaredAnswerError(route, problems);
     options.log.error({ route, problems }, 'answer differs from its declaration');
+  }
+
+  function checkHeaders(headers: ReplyHeaders): void {
+    const others = Object.keys(headers).filter((name) => isAnswerHeader(name) && !known.has(name));
+    if (others.length > 0) undeclared(others.map((name) => `header ${name}`));
   }
 
   function checkJson(status: number, body: unknown): void {
@@ -82,6 +89,7 @@ export function presenter(
   return {
     present(reply) {
       const { status, headers, kind } = reply;
+      if (headers !== undefined) checkHeaders(headers);
       if (kind === 'json') {
         checkJson(status, reply.body);
         if (reply.body !== undefined) return jsonAnswer(status, reply.body, headers);

@@ -3,11 +3,13 @@ import { anonymous } from '../auth/anonymous.js';
 import { endpoint, type Endpoint } from './endpoint.js';
 import { reply, type Reply } from './reply.js';
 
-export const serviceIndex = z.strictObject({
-  service: z.string(),
-  documentation: z.string().describe('Path of the reference page'),
-  openapi: z.string().describe('Path of the OpenAPI document'),
-});
+export const serviceIndex = z
+  .strictObject({
+    service: z.string(),
+    documentation: z.string().describe('Path of the reference page'),
+    openapi: z.string().describe('Path of the OpenAPI document'),
+  })
+  .meta({ id: 'ServiceIndex' });
 
 /** Returns the answer of `GET /` to programs. */
 export const indexReply = (service: string): Reply<200, z.infer<typeof serviceIndex>> =>

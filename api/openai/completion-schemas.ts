@@ -17,30 +17,36 @@ const message = z.looseObject({
 });
 
 /** The body of `POST /v1/chat/completions`: only properties that we use are validated. */
-export const completionBody = z.looseObject({
-  model: z.string().min(1).max(MAX_MODEL_LENGTH).optional(),
-  messages: z.array(message).min(1),
-  stream: z.boolean().nullish(),
-  max_tokens: maxTokens.nullish(),
-  max_completion_tokens: maxTokens.nullish(),
-  n: z.number().int().min(1).max(MAX_ANSWERS).nullish(),
-});
+export const completionBody = z
+  .looseObject({
+    model: z.string().min(1).max(MAX_MODEL_LENGTH).optional(),
+    messages: z.array(message).min(1),
+    stream: z.boolean().nullish(),
+    max_tokens: maxTokens.nullish(),
+    max_completion_tokens: maxTokens.nullish(),
+    n: z.number().int().min(1).max(MAX_ANSWERS).nullish(),
+  })
+  .meta({ id: 'ChatCompletionOrder' });
 
 export type CompletionBody = z.output<typeof completionBody>;
 
-export const completionAnswer = z.looseObject({ choices: z.array(z.looseObject({})) });
+export const completionAnswer = z
+  .looseObject({ choices: z.array(z.looseObject({})) })
+  .meta({ id: 'ChatCompletion' });
 
-export const modelList = z.strictObject({
-  object: z.literal('list'),
-  data: z.array(
-    z.strictObject({
-      id: z.string(),
-      object: z.literal('model'),
-      created: z.int(),
-      owned_by: z.string(),
-    }),
-  ),
-});
+export const modelList = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(
+      z.strictObject({
+        id: z.string(),
+        object: z.literal('model'),
+        created: z.int(),
+        owned_by: z.string(),
+      }),
+    ),
+  })
+  .meta({ id: 'OpenAiModels' });
 
 export const presentModel = (id: string, owner: string) => ({
   id,

@@ -21,14 +21,17 @@ function typeOf(status: number): string {
 
 /** Errors in OpenAI's format: `error` is an object and not a text. */
 export const OPENAI_ERRORS: ErrorForm = {
-  schema: z.object({
-    error: z.looseObject({
-      message: z.string(),
-      type: z.string(),
-      param: z.string().nullable(),
-      code: z.string().nullable(),
-    }),
-  }),
+  name: 'OpenAiError',
+  schema: z
+    .object({
+      error: z.looseObject({
+        message: z.string(),
+        type: z.string(),
+        param: z.string().nullable(),
+        code: z.string().nullable(),
+      }),
+    })
+    .meta({ id: 'OpenAiError' }),
   of({ status, body: { error, code, setup, ...facts } }) {
     // Clients of this form show their users nothing but the message.
     const message = typeof setup === 'string' ? `${String(error)}. ${setup}` : error;

@@ -68,7 +68,13 @@ function buyerReader(key: string | undefined) {
 }
 
 const summarizer = area({ tag: 'Pages', auth: anonymous });
-const reader = area({ tag: 'Pages', auth: anonymous, limit: PAGES_LIMIT, errors: [503] });
+const reader = area({
+  tag: 'Pages',
+  auth: anonymous,
+  limit: PAGES_LIMIT,
+  answerHeaders: ['Content-Location'],
+  errors: [503],
+});
 
 const body = z.object(
   {

@@ -10,57 +10,65 @@ import { presentWatchdog, watchdogView } from './watchdog.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });
 
-export const agentStatus = z.enum(['pending', 'active', 'stopped', 'error']);
+export const agentStatus = z
+  .enum(['pending', 'active', 'stopped', 'error'])
+  .meta({ id: 'HostedAgentStatus' });
 
-export const agentListItem = z.strictObject({
-  id: z.string(),
-  status: agentStatus,
-  created: z.iso.datetime(),
-  subdomain: z.string(),
-  url: agentUrl,
-});
+export const agentListItem = z
+  .strictObject({
+    id: z.string(),
+    status: agentStatus,
+    created: z.iso.datetime(),
+    subdomain: z.string(),
+    url: agentUrl,
+  })
+  .meta({ id: 'HostedAgentItem' });
 
-export const agentDetail = z.strictObject({
-  id: z.string(),
-  name: z.string(),
-  status: agentStatus,
-  statusReason: z
-    .string()
-    .nullable()
-    .describe('Reason for status `error`, or for a stop by the platform'),
-  desired: z.enum(['running', 'stopped']),
-  host: z.string().describe("The agent's Docker host"),
-  observedAt: z.iso.datetime().nullable().describe('Time at which the status was last observed'),
-  watchdog: watchdogView,
-  startedAt: z.iso.datetime().nullable(),
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
-  plan: z.enum(PLANS),
-  model: z.string().describe('The model in actual use'),
-  aiProvider: z.string(),
-  subdomain: z.string(),
-  url: agentUrl,
-  websocketUrl: agentUrl,
-  openclawVersion: z.string(),
-  failedVersion: z
-    .string()
-    .nullable()
-    .describe('Version that failed to start and was rolled back, unless it has started since'),
-  verified: z.boolean(),
-  verificationType: z.string().nullable(),
-  attestationUid: z.string().nullable(),
-  verifiedAt: z.iso.datetime().nullable(),
-});
+export const agentDetail = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    status: agentStatus,
+    statusReason: z
+      .string()
+      .nullable()
+      .describe('Reason for status `error`, or for a stop by the platform'),
+    desired: z.enum(['running', 'stopped']),
+    host: z.string().describe("The agent's Docker host"),
+    observedAt: z.iso.datetime().nullable().describe('Time at which the status was last observed'),
+    watchdog: watchdogView,
+    startedAt: z.iso.datetime().nullable(),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+    plan: z.enum(PLANS),
+    model: z.string().describe('The model in actual use'),
+    aiProvider: z.string(),
+    subdomain: z.string(),
+    url: agentUrl,
+    websocketUrl: agentUrl,
+    openclawVersion: z.string(),
+    failedVersion: z
+      .string()
+      .nullable()
+      .describe('Version that failed to start and was rolled back, unless it has started since'),
+    verified: z.boolean(),
+    verificationType: z.string().nullable(),
+    attestationUid: z.string().nullable(),
+    verifiedAt: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'HostedAgent' });
 
-export const agentCreated = z.strictObject({
-  id: z.string(),
-  name: z.string(),
-  agentId: z.string(),
-  status: agentStatus,
-  subdomain: z.string(),
-  url: agentUrl,
-  createdAt: z.iso.datetime(),
-});
+export const agentCreated = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    agentId: z.string(),
+    status: agentStatus,
+    subdomain: z.string(),
+    url: agentUrl,
+    createdAt: z.iso.datetime(),
+  })
+  .meta({ id: 'CreatedAgent' });
 
 const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
 

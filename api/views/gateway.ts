@@ -20,20 +20,22 @@ const CURRENCIES = { session: 'pathUSD', credits: 'USD' } as const satisfies Rec
   string
 >;
 
-const paymentTerms = z.strictObject({
-  chainId: z.int(),
-  network: z.string(),
-  token: answeredAddress,
-  decimals: z.int(),
-  escrow: answeredAddress
-    .nullable()
-    .describe('Address of the escrow contract for deposits; null if deposits are not possible'),
-  operator: answeredAddress.nullable(),
-  treasury: answeredAddress.nullable(),
-  holdSeconds: z.int().describe('Seconds from a hold until the payer can withdraw the rest'),
-  minDeposit: formattedAmount,
-  maxDeposit: formattedAmount,
-});
+const paymentTerms = z
+  .strictObject({
+    chainId: z.int(),
+    network: z.string(),
+    token: answeredAddress,
+    decimals: z.int(),
+    escrow: answeredAddress
+      .nullable()
+      .describe('Address of the escrow contract for deposits; null if deposits are not possible'),
+    operator: answeredAddress.nullable(),
+    treasury: answeredAddress.nullable(),
+    holdSeconds: z.int().describe('Seconds from a hold until the payer can withdraw the rest'),
+    minDeposit: formattedAmount,
+    maxDeposit: formattedAmount,
+  })
+  .meta({ id: 'PaymentTerms' });
 
 const shownOrNull = (address: string | undefined) =>
   address === undefined ? null : shownAddress(address);
@@ -54,19 +56,21 @@ export const presentPaymentTerms = (
   maxDeposit: formatAmount(MAX_DEPOSIT),
 });
 
-export const gatewayOffer = z.strictObject({
-  plugins: z.array(
-    z.strictObject({
-      plugin: z.string(),
-      action: z.string(),
-      description: z.string(),
-      price: formattedAmount,
-      currency: z.literal(PRICED_IN),
-      input: z.record(z.string(), z.unknown()).describe('A JSON schema'),
-    }),
-  ),
-  payment: paymentTerms,
-});
+export const gatewayOffer = z
+  .strictObject({
+    plugins: z.array(
+      z.strictObject({
+        plugin: z.string(),
+        action: z.string(),
+        description: z.string(),
+        price: formattedAmount,
+        currency: z.literal(PRICED_IN),
+        input: z.record(z.string(), z.unknown()).describe('A JSON schema'),
+      }),
+    ),
+    payment: paymentTerms,
+  })
+  .meta({ id: 'GatewayOffer' });
 
 export const presentAction = ({
   action,
@@ -83,30 +87,34 @@ export const presentAction = ({
   input: z.toJSONSchema(input, { io: 'input' }),
 });
 
-export const gatewayOrder = z.object({
-  plugin: z.string().min(1).max(64),
-  action: z.string().min(1).max(64),
-  input: z
-    .record(z.string(), z.unknown())
-    .default({})
-    .describe('Input of the action, as described by `GET`'),
-  maxPrice: amountText
-    .optional()
-    .describe('Most US dollars that the run may cost; required for actions of `x402`'),
-});
+export const gatewayOrder = z
+  .object({
+    plugin: z.string().min(1).max(64),
+    action: z.string().min(1).max(64),
+    input: z
+      .record(z.string(), z.unknown())
+      .default({})
+      .describe('Input of the action, as described by `GET`'),
+    maxPrice: amountText
+      .optional()
+      .describe('Most US dollars that the run may cost; required for actions of `x402`'),
+  })
+  .meta({ id: 'GatewayOrder' });
 
-export const gatewayAnswer = z.strictObject({
-  plugin: z.string(),
-  action: z.string(),
-  result: z.unknown(),
-  payment: z.strictObject({
-    method: z.enum(['session', 'credits']),
-    amount: formattedAmount,
-    currency: z.enum(Object.values(CURRENCIES)),
-    voucher: voucherAnswer.optional(),
-    remaining: formattedAmount.describe('Amount left to spend'),
-  }),
-});
+export const gatewayAnswer = z
+  .strictObject({
+    plugin: z.string(),
+    action: z.string(),
+    result: z.unknown(),
+    payment: z.strictObject({
+      method: z.enum(['session', 'credits']),
+      amount: formattedAmount,
+      currency: z.enum(Object.values(CURRENCIES)),
+      voucher: voucherAnswer.optional(),
+      remaining: formattedAmount.describe('Amount left to spend'),
+    }),
+  })
+  .meta({ id: 'GatewayAnswer' });
 
 export function presentServed(
   { action, plugin, price }: GatewayAction,
@@ -128,21 +136,23 @@ export function presentServed(
 }
 
 /** The reason why an action was not sold, and how to fix it. */
-export const paymentRefusal = z.strictObject({
-  error: z.string(),
-  code: z.enum([
-    'PAYMENT_REQUIRED',
-    'SESSION_INVALID',
-    'SESSION_CLOSED',
-    'SESSION_EXHAUSTED',
-    'CREDITS_EXHAUSTED',
-    'PRICE_ABOVE_MAXIMUM',
-  ]),
-  price: formattedAmount.optional(),
-  currency: z.literal(PRICED_IN).optional(),
-  remaining: formattedAmount.optional(),
-  payment: paymentTerms.optional(),
-});
+export const paymentRefusal = z
+  .strictObject({
+    error: z.string(),
+    code: z.enum([
+      'PAYMENT_REQUIRED',
+      'SESSION_INVALID',
+      'SESSION_CLOSED',
+      'SESSION_EXHAUSTED',
+      'CREDITS_EXHAUSTED',
+      'PRICE_ABOVE_MAXIMUM',
+    ]),
+    price: formattedAmount.optional(),
+    currency: z.literal(PRICED_IN).optional(),
+    remaining: formattedAmount.optional(),
+    payment: paymentTerms.optional(),
+  })
+  .meta({ id: 'PaymentRefusal' });
 
 const REFUSALS: Readonly<Record<DebitRefusal['code'], string>> = {
   SESSION_INVALID: 'The payment session is unknown, or of another wallet: open one',

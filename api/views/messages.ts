@@ -2,14 +2,16 @@ import * as z from 'zod';
 import type { MessageRow } from '../../src/platform/database/models.js';
 import { page } from '../http/pagination.js';
 
-export const messageItem = z.strictObject({
-  id: z.string(),
-  conversation: z.string(),
-  role: z.enum(['user', 'assistant']),
-  content: z.string(),
-  status: z.enum(['complete', 'failed']),
-  createdAt: z.iso.datetime(),
-});
+export const messageItem = z
+  .strictObject({
+    id: z.string(),
+    conversation: z.string(),
+    role: z.enum(['user', 'assistant']),
+    content: z.string(),
+    status: z.enum(['complete', 'failed']),
+    createdAt: z.iso.datetime(),
+  })
+  .meta({ id: 'Message' });
 
 export const conversationName = z.string().min(1).max(128);
 

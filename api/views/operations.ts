@@ -28,29 +28,35 @@ export const WAITS_AT_ONCE: ConcurrencyLimit = {
   counts: (query) => isObject(query) && Number(query.wait) > 0,
 };
 
-export const operationAnswer = z.strictObject({
-  id: z.string(),
-  operation: z.string(),
-  operationId: z.string(),
-  status: z.enum(OPERATION_STATUSES),
-  error: z.string().nullable(),
-});
+export const operationAnswer = z
+  .strictObject({
+    id: z.string(),
+    operation: z.string(),
+    operationId: z.string(),
+    status: z.enum(OPERATION_STATUSES),
+    error: z.string().nullable(),
+  })
+  .meta({ id: 'Operation' });
 
 export const historyQuery = z.object(page);
 
-export const operationList = z.strictObject({
-  operations: z.array(
-    z.strictObject({
-      id: z.string(),
-      operation: z.enum(OPERATION_KINDS),
-      status: z.enum(OPERATION_STATUSES),
-      error: z.string().nullable(),
-      requestedAt: z.iso.datetime(),
-      finishedAt: z.iso.datetime().nullable(),
-    }),
-  ),
-  transitions: z.array(watchdogTransition).describe('State changes of the watchdog, newest first'),
-});
+export const operationList = z
+  .strictObject({
+    operations: z.array(
+      z.strictObject({
+        id: z.string(),
+        operation: z.enum(OPERATION_KINDS),
+        status: z.enum(OPERATION_STATUSES),
+        error: z.string().nullable(),
+        requestedAt: z.iso.datetime(),
+        finishedAt: z.iso.datetime().nullable(),
+      }),
+    ),
+    transitions: z
+      .array(watchdogTransition)
+      .describe('State changes of the watchdog, newest first'),
+  })
+  .meta({ id: 'OperationHistory' });
 
 /** Returns a page of an agent's history, with the link to the next page. */
 export async function answerHistory(
@@ -93,17 +99,19 @@ export const updateBody = z.strictObject({
 
 export const restoreBody = z.strictObject({ archiveId: z.string().max(64) });
 
-export const archiveList = z.strictObject({
-  archives: z.array(
-    z.strictObject({
-      id: z.string(),
-      reason: z
-        .enum(['reset-memory', 'restore'])
-        .describe('The operation that archived the memory'),
-      createdAt: z.iso.datetime(),
-    }),
-  ),
-});
+export const archiveList = z
+  .strictObject({
+    archives: z.array(
+      z.strictObject({
+        id: z.string(),
+        reason: z
+          .enum(['reset-memory', 'restore'])
+          .describe('The operation that archived the memory'),
+        createdAt: z.iso.datetime(),
+      }),
+    ),
+  })
+  .meta({ id: 'Archives' });
 
 export function presentArchive({ id, reason, createdAt }: AgentArchiveRow) {
   return { id, reason, createdAt: createdAt.toISOString() };

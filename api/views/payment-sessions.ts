@@ -8,26 +8,28 @@ import { answeredAddress } from './chain-address.js';
 import { presentVoucher, voucherAnswer } from './vouchers.js';
 
 /** A payment session (spec 2). */
-export const paymentSessionItem = z.strictObject({
-  id: z
-    .string()
-    .describe('Token for debits; masked except for its end unless the caller owns the session'),
-  userAddress: answeredAddress,
-  deposit: formattedAmount,
-  spent: formattedAmount.describe('Value of delivered actions'),
-  remaining: formattedAmount,
-  vouchers: z
-    .array(voucherAnswer)
-    .describe(
-      'Debits not yet settled on chain, oldest first; at most the latest 1,000. Empty unless the caller owns the session',
-    ),
-  status: z.enum(['active', 'settling', 'closed']),
-  createdAt: z.int().describe('Unix milliseconds'),
-  lastSettledAt: z
-    .number()
-    .nullable()
-    .describe('Unix milliseconds; null before the first settlement'),
-});
+export const paymentSessionItem = z
+  .strictObject({
+    id: z
+      .string()
+      .describe('Token for debits; masked except for its end unless the caller owns the session'),
+    userAddress: answeredAddress,
+    deposit: formattedAmount,
+    spent: formattedAmount.describe('Value of delivered actions'),
+    remaining: formattedAmount,
+    vouchers: z
+      .array(voucherAnswer)
+      .describe(
+        'Debits not yet settled on chain, oldest first; at most the latest 1,000. Empty unless the caller owns the session',
+      ),
+    status: z.enum(['active', 'settling', 'closed']),
+    createdAt: z.int().describe('Unix milliseconds'),
+    lastSettledAt: z
+      .number()
+      .nullable()
+      .describe('Unix milliseconds; null before the first settlement'),
+  })
+  .meta({ id: 'PaymentSession' });
 
 /**
  * Returns the view of a payment session. Its vouchers name what its owner bought, so only the owner sees them.

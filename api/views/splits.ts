@@ -70,36 +70,40 @@ export const splitIdParams = z.object({
 /** Smaller pages than elsewhere: each split has up to 100 payouts. */
 export const splitPage = pageQuery(z.tuple([splitIdParams.shape.id]), 50);
 
-export const splitQueued = z.strictObject({
-  success: z.literal(true),
-  splitId: z.int(),
-  status: z.enum(SPLIT_STATUSES).describe('`queued`; for a repeated request, the current status'),
-});
+export const splitQueued = z
+  .strictObject({
+    success: z.literal(true),
+    splitId: z.int(),
+    status: z.enum(SPLIT_STATUSES).describe('`queued`; for a repeated request, the current status'),
+  })
+  .meta({ id: 'QueuedSplit' });
 
-export const splitItem = z.strictObject({
-  splitId: z.int(),
-  name: z.string(),
-  status: z.enum(SPLIT_STATUSES),
-  totalAmount: formattedAmount,
-  fromAddress: answeredAddress,
-  createdAt: z.iso.datetime(),
-  completedAt: z.iso
-    .datetime()
-    .nullable()
-    .describe('Time at which the last payout left the in-flight state'),
-  error: z.string().optional().describe('Why some payouts failed'),
-  payouts: z.array(
-    z.strictObject({
-      address: answeredAddress,
-      share: z.number().describe('A percentage'),
-      amount: formattedAmount,
-      status: z
-        .enum(PAYOUT_STATUSES)
-        .describe('From `sent` on, the payout may have been paid; a payout of 0 is `skipped`'),
-      transaction: z.string().nullable(),
-    }),
-  ),
-});
+export const splitItem = z
+  .strictObject({
+    splitId: z.int(),
+    name: z.string(),
+    status: z.enum(SPLIT_STATUSES),
+    totalAmount: formattedAmount,
+    fromAddress: answeredAddress,
+    createdAt: z.iso.datetime(),
+    completedAt: z.iso
+      .datetime()
+      .nullable()
+      .describe('Time at which the last payout left the in-flight state'),
+    error: z.string().optional().describe('Why some payouts failed'),
+    payouts: z.array(
+      z.strictObject({
+        address: answeredAddress,
+        share: z.number().describe('A percentage'),
+        amount: formattedAmount,
+        status: z
+          .enum(PAYOUT_STATUSES)
+          .describe('From `sent` on, the payout may have been paid; a payout of 0 is `skipped`'),
+        transaction: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'Split' });
 
 export const presentQueued = ({ id, status }: QueuedSplit) =>
   ({ success: true, splitId: Number(id), status }) as const;

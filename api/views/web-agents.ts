@@ -10,30 +10,34 @@ import { presentWatchdog, watchdogView } from './watchdog.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });
 
-export const agentStatus = z.enum(WEB_STATUSES);
+export const agentStatus = z.enum(WEB_STATUSES).meta({ id: 'AgentStatus' });
 
-export const agentItem = z.strictObject({
-  id: z.string(),
-  name: z.string(),
-  model: z.string().describe('The model in actual use'),
-  status: agentStatus,
-  websocketUrl: agentUrl,
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
-});
+export const agentItem = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    model: z.string().describe('The model in actual use'),
+    status: agentStatus,
+    websocketUrl: agentUrl,
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'AgentItem' });
 
-export const agentDetail = agentItem.extend({
-  statusReason: z.string().nullable().describe('Reason for status `error`'),
-  desired: z.enum(['running', 'stopped']),
-  observedAt: z.iso.datetime().nullable().describe('Time at which the status was last observed'),
-  watchdog: watchdogView,
-  startedAt: z.iso.datetime().nullable(),
-  plan: z.enum(PLANS),
-  aiProvider: z.string(),
-  subdomain: z.string(),
-  url: agentUrl,
-  openclawVersion: z.string(),
-});
+export const agentDetail = agentItem
+  .extend({
+    statusReason: z.string().nullable().describe('Reason for status `error`'),
+    desired: z.enum(['running', 'stopped']),
+    observedAt: z.iso.datetime().nullable().describe('Time at which the status was last observed'),
+    watchdog: watchdogView,
+    startedAt: z.iso.datetime().nullable(),
+    plan: z.enum(PLANS),
+    aiProvider: z.string(),
+    subdomain: z.string(),
+    url: agentUrl,
+    openclawVersion: z.string(),
+  })
+  .meta({ id: 'Agent' });
 
 /** Returns an agent as a list item. @param model the model in actual use. */
 export function presentItem(

@@ -19,12 +19,14 @@ import { looksAutomated } from './bot-detection.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
-const signedInUser = z.strictObject({
-  id: z.string(),
-  name: z.string(),
-  email: z.string(),
-  isAdmin: z.boolean(),
-});
+const signedInUser = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    email: z.string(),
+    isAdmin: z.boolean(),
+  })
+  .meta({ id: 'SignedInUser' });
 
 /** Audit log subject if the entered text is not an address. */
 const NO_ADDRESS = '(no address)';

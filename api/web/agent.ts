@@ -54,11 +54,13 @@ const interaction = z.strictObject({
   credentials: z.array(z.strictObject({ name: z.string(), updatedAt: z.iso.datetime() })),
 });
 
-const conversationBegun = z.strictObject({
-  agentId: z.string(),
-  conversation: z.string().describe('Conversation for the first `chat`'),
-  createdAt: z.iso.datetime(),
-});
+const conversationBegun = z
+  .strictObject({
+    agentId: z.string(),
+    conversation: z.string().describe('Conversation for the first `chat`'),
+    createdAt: z.iso.datetime(),
+  })
+  .meta({ id: 'BegunConversation' });
 
 const interactions = area({
   tag: 'Chat',

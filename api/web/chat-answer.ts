@@ -26,16 +26,18 @@ export const chatQuestion = {
 
 type ChatQuestion = z.infer<z.ZodObject<typeof chatQuestion>>;
 
-export const chatAnswer = z.strictObject({
-  agentId: z.string(),
-  conversation: z.string(),
-  message: z.strictObject({
-    id: z.string(),
-    role: z.literal('assistant'),
-    content: z.string(),
-    createdAt: z.iso.datetime(),
-  }),
-});
+export const chatAnswer = z
+  .strictObject({
+    agentId: z.string(),
+    conversation: z.string(),
+    message: z.strictObject({
+      id: z.string(),
+      role: z.literal('assistant'),
+      content: z.string(),
+      createdAt: z.iso.datetime(),
+    }),
+  })
+  .meta({ id: 'ChatAnswer' });
 
 type Answer = Extract<TurnEvent, { kind: 'done' }>;
 

@@ -19,45 +19,47 @@ const SAMPLE_MESSAGE = 'No usage yet: these are sample figures. Yours show once 
 
 const cost = z.number().describe('US dollars, at most six decimals');
 
-const dashboard = z.strictObject({
-  period: z.string(),
-  summary: z.strictObject({
-    totalCost: cost,
-    totalTokens: z.int(),
-    totalCalls: z.int(),
-    avgCostPerCall: cost,
-  }),
-  agents: z
-    .array(
-      z.strictObject({
-        name: z.string().describe('`API` for calls without an agent'),
-        tokens: z.int(),
-        cost,
-        calls: z.int(),
-        avgCostPerCall: cost,
-        model: z.string().describe('The model with the highest cost'),
-      }),
-    )
-    .describe('Highest cost first'),
-  daily: z
-    .array(z.strictObject({ date: z.iso.date(), cost, tokens: z.int() }))
-    .describe('Every day of the period (UTC), oldest first'),
-  modelBreakdown: z
-    .array(
-      z.strictObject({
-        model: z.string(),
-        percent: z
-          .number()
-          .describe('Share of the total cost; all add up to 100, or are 0 if the total is 0'),
-        cost,
-      }),
-    )
-    .describe('Highest cost first'),
-  isMockData: z
-    .boolean()
-    .describe('True for sample figures, shown to users who have never made a call'),
-  message: z.string().optional(),
-});
+const dashboard = z
+  .strictObject({
+    period: z.string(),
+    summary: z.strictObject({
+      totalCost: cost,
+      totalTokens: z.int(),
+      totalCalls: z.int(),
+      avgCostPerCall: cost,
+    }),
+    agents: z
+      .array(
+        z.strictObject({
+          name: z.string().describe('`API` for calls without an agent'),
+          tokens: z.int(),
+          cost,
+          calls: z.int(),
+          avgCostPerCall: cost,
+          model: z.string().describe('The model with the highest cost'),
+        }),
+      )
+      .describe('Highest cost first'),
+    daily: z
+      .array(z.strictObject({ date: z.iso.date(), cost, tokens: z.int() }))
+      .describe('Every day of the period (UTC), oldest first'),
+    modelBreakdown: z
+      .array(
+        z.strictObject({
+          model: z.string(),
+          percent: z
+            .number()
+            .describe('Share of the total cost; all add up to 100, or are 0 if the total is 0'),
+          cost,
+        }),
+      )
+      .describe('Highest cost first'),
+    isMockData: z
+      .boolean()
+      .describe('True for sample figures, shown to users who have never made a call'),
+    message: z.string().optional(),
+  })
+  .meta({ id: 'Costs' });
 
 /** Creates `GET /api/dashboard/cost` (spec 4.13). */
 export function costEndpoints({ log }: Pick<WebDependencies, 'log'>) {

@@ -20,16 +20,20 @@ const BODY = {
   gate: z.boolean().optional().describe("True to check for the platform's token as well"),
 };
 
-const proven = z.strictObject({
-  success: z.literal(true),
-  fid: z.number().int(),
-  token: z.string(),
-  expiresAt: z.iso.datetime(),
-  tokenGating: gateAnswer
-    .nullable()
-    .optional()
-    .describe('With `gate`: result for the wallet in the proof; null if the proof names no wallet'),
-});
+const proven = z
+  .strictObject({
+    success: z.literal(true),
+    fid: z.number().int(),
+    token: z.string(),
+    expiresAt: z.iso.datetime(),
+    tokenGating: gateAnswer
+      .nullable()
+      .optional()
+      .describe(
+        'With `gate`: result for the wallet in the proof; null if the proof names no wallet',
+      ),
+  })
+  .meta({ id: 'FarcasterProof' });
 
 /** Creates the endpoint that describes another one, for people who open its URL in a browser. */
 function described(path: string, operationId: string, description: string, token: string) {

@@ -59,6 +59,7 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
       limitOfRefusals: LIMITS.refusedRuns,
       body: gatewayOrder,
       responses: { 200: gatewayAnswer, 402: paymentRefusal },
+      answerHeaders: [REMAINING],
       errors: [400, 404, 502],
       async handler({ body, caller, idempotencyId, keepAnswer }) {
         const action = await gateway.catalogue.find(body.plugin, body.action);

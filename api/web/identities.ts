@@ -17,13 +17,15 @@ const PATH = '/api/settings/identities';
 
 const identities = area({ tag: 'Accounts', auth: session });
 
-export const identityItem = z.strictObject({
-  id: z.string(),
-  kind: z.enum(IDENTITY_KINDS),
-  label: z.string(),
-  createdAt: z.iso.datetime(),
-  lastUsedAt: z.iso.datetime().nullable(),
-});
+export const identityItem = z
+  .strictObject({
+    id: z.string(),
+    kind: z.enum(IDENTITY_KINDS),
+    label: z.string(),
+    createdAt: z.iso.datetime(),
+    lastUsedAt: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'Identity' });
 
 export function identityEndpoints({ database, log, providers, secrets }: WebDependencies) {
   return [

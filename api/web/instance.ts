@@ -24,11 +24,13 @@ const instance = area({
   limit: LIMITS.instance,
 });
 
-const usage = z.strictObject({
-  cpuPercent: z.number(),
-  memoryBytes: z.number(),
-  processes: z.int(),
-});
+const usage = z
+  .strictObject({
+    cpuPercent: z.number(),
+    memoryBytes: z.number(),
+    processes: z.int(),
+  })
+  .meta({ id: 'AgentResources' });
 
 /** Creates `GET /api/instance/:userId` and `/stats`, which combine all of a user's agents. */
 export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {

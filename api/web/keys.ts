@@ -31,20 +31,22 @@ const ofKey = area({
 
 const scope = z.enum(KEY_SCOPES);
 
-const keyItem = z.strictObject({
-  id: z.string(),
-  name: z.string(),
-  keyPreview: z.string(),
-  scopes: z.array(scope),
-  suspended: z
-    .literal(true)
-    .optional()
-    .describe(
-      'A hijacked identity led to the key: it is refused until the identity is enabled again',
-    ),
-  createdAt: z.iso.datetime(),
-  lastUsed: z.iso.datetime().nullable().describe('Accurate to the minute; null if never used'),
-});
+const keyItem = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    keyPreview: z.string(),
+    scopes: z.array(scope),
+    suspended: z
+      .literal(true)
+      .optional()
+      .describe(
+        'A hijacked identity led to the key: it is refused until the identity is enabled again',
+      ),
+    createdAt: z.iso.datetime(),
+    lastUsed: z.iso.datetime().nullable().describe('Accurate to the minute; null if never used'),
+  })
+  .meta({ id: 'ApiKey' });
 
 function presentKey({ id, name, keyPreview, scopes, createdAt, lastUsed, suspendedAt }: ApiKey) {
   return {

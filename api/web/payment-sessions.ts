@@ -61,14 +61,16 @@ function tokenOf(
   return sessionId ?? inHeader;
 }
 
-const closedSession = z.strictObject({
-  session: paymentSessionItem,
-  settled: formattedAmount.describe('Part of the deposit that the treasury has received'),
-  refunded: formattedAmount.describe(
-    'Part of the deposit returned to the wallet; 0 before the session is closed',
-  ),
-  transactions: z.array(z.string()).describe('Hashes of the settling transactions, oldest first'),
-});
+const closedSession = z
+  .strictObject({
+    session: paymentSessionItem,
+    settled: formattedAmount.describe('Part of the deposit that the treasury has received'),
+    refunded: formattedAmount.describe(
+      'Part of the deposit returned to the wallet; 0 before the session is closed',
+    ),
+    transactions: z.array(z.string()).describe('Hashes of the settling transactions, oldest first'),
+  })
+  .meta({ id: 'ClosedPaymentSession' });
 
 /** Creates the endpoints for payment sessions: deposits that wallets hold for purchases (spec 4.9). */
 export function paymentSessionEndpoints({

@@ -21,21 +21,23 @@ const PATH = '/api/settings';
 
 const profile = area({ tag: 'Accounts', auth: session });
 
-const profileItem = z.strictObject({
-  user: z.strictObject({
-    id: z.string(),
-    name: z.string(),
-    email: z.string(),
-    pendingEmail: z.string().nullable().describe('The new value of `email`, once confirmed'),
-    isAdmin: z.boolean(),
-    emailVerified: z.boolean(),
-    hasPassword: z.boolean(),
-    plan: z.enum(PLANS).nullable(),
-    referralCode: z.string().nullable(),
-    credits: z.number().int(),
-    createdAt: z.iso.datetime(),
-  }),
-});
+const profileItem = z
+  .strictObject({
+    user: z.strictObject({
+      id: z.string(),
+      name: z.string(),
+      email: z.string(),
+      pendingEmail: z.string().nullable().describe('The new value of `email`, once confirmed'),
+      isAdmin: z.boolean(),
+      emailVerified: z.boolean(),
+      hasPassword: z.boolean(),
+      plan: z.enum(PLANS).nullable(),
+      referralCode: z.string().nullable(),
+      credits: z.number().int(),
+      createdAt: z.iso.datetime(),
+    }),
+  })
+  .meta({ id: 'Profile' });
 
 const change = z
   .object({

@@ -23,16 +23,18 @@ const PATH = '/api/auth/sessions';
 
 const sessions = area({ tag: 'Accounts', auth: session });
 
-const sessionItem = z.strictObject({
-  id: z.string(),
-  current: z.boolean(),
-  method: z.enum(SIGN_IN_METHODS),
-  createdAt: z.iso.datetime(),
-  lastSeenAt: z.iso.datetime().describe('Accurate to the minute'),
-  expiresAt: z.iso.datetime(),
-  userAgent: z.string().nullable(),
-  address: z.string().nullable(),
-});
+const sessionItem = z
+  .strictObject({
+    id: z.string(),
+    current: z.boolean(),
+    method: z.enum(SIGN_IN_METHODS),
+    createdAt: z.iso.datetime(),
+    lastSeenAt: z.iso.datetime().describe('Accurate to the minute'),
+    expiresAt: z.iso.datetime(),
+    userAgent: z.string().nullable(),
+    address: z.string().nullable(),
+  })
+  .meta({ id: 'Session' });
 
 function presentSession(row: ListedSession, current: string) {
   return {

@@ -25,10 +25,12 @@ export function signInPlace({
   };
 }
 
-export const signedIn = z.strictObject({
-  ok: z.literal(true),
-  user: z.strictObject({ id: z.string(), name: z.string() }),
-});
+export const signedIn = z
+  .strictObject({
+    ok: z.literal(true),
+    user: z.strictObject({ id: z.string(), name: z.string() }),
+  })
+  .meta({ id: 'SignedIn' });
 
 /** Answers a sign-in with the cookie of its session. @param secure false only for plain HTTP. */
 export const replySignedIn = ({ id, name }: SignedInUser, { token }: NewSession, secure: boolean) =>

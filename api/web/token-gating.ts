@@ -18,16 +18,18 @@ const PATH = '/api/auth/token-gating/verify';
 
 const asked = z.object({ address: lookedUpAddress.optional() });
 
-export const gateAnswer = z.strictObject({
-  verified: z.boolean().describe('True if both `holds` and `proven` are true'),
-  holds: z.boolean(),
-  proven: z.boolean().describe('True if the address is linked to the caller'),
-  address: answeredAddress.nullable(),
-  balance: z.string().describe('Balance in whole tokens, with decimals'),
-  threshold: z.string(),
-  token: answeredAddress,
-  chainId: z.number().int(),
-});
+export const gateAnswer = z
+  .strictObject({
+    verified: z.boolean().describe('True if both `holds` and `proven` are true'),
+    holds: z.boolean(),
+    proven: z.boolean().describe('True if the address is linked to the caller'),
+    address: answeredAddress.nullable(),
+    balance: z.string().describe('Balance in whole tokens, with decimals'),
+    threshold: z.string(),
+    token: answeredAddress,
+    chainId: z.number().int(),
+  })
+  .meta({ id: 'TokenGate' });
 
 export const presentGate = ({ address, token, ...result }: GateResult) => ({
   ...result,

@@ -40,43 +40,53 @@ const NOT_CONFIGURED = 'Wallet provider not configured';
 const SETUP = 'Set WALLETPROV_API_URL and WALLETPROV_API_KEY';
 const WARNING = 'The key of this wallet is kept by the platform, sealed, and is shown to nobody';
 
-const agenticWallet = z.strictObject({
-  agenticWallet: z.strictObject({
-    status: z.literal('configured'),
-    projectId: z.string(),
-    features: z.array(z.string()),
-  }),
-  instructions: z.string(),
-});
+const agenticWallet = z
+  .strictObject({
+    agenticWallet: z.strictObject({
+      status: z.literal('configured'),
+      projectId: z.string(),
+      features: z.array(z.string()),
+    }),
+    instructions: z.string(),
+  })
+  .meta({ id: 'AgenticWallet' });
 
-const ownWallet = z.strictObject({
-  address: answeredAddress,
-  balance: formattedAmount.describe('USDC'),
-  network: z.string(),
-  hasWallet: z.literal(true),
-  createdAt: z.iso.datetime(),
-});
+const ownWallet = z
+  .strictObject({
+    address: answeredAddress,
+    balance: formattedAmount.describe('USDC'),
+    network: z.string(),
+    hasWallet: z.literal(true),
+    createdAt: z.iso.datetime(),
+  })
+  .meta({ id: 'OwnWallet' });
 
-const noWallet = z.strictObject({
-  address: z.null(),
-  balance: formattedAmount,
-  network: z.string(),
-  hasWallet: z.literal(false),
-  message: z.string(),
-});
+const noWallet = z
+  .strictObject({
+    address: z.null(),
+    balance: formattedAmount,
+    network: z.string(),
+    hasWallet: z.literal(false),
+    message: z.string(),
+  })
+  .meta({ id: 'NoWallet' });
 
-const created = z.strictObject({
-  address: answeredAddress,
-  network: z.string(),
-  message: z.string(),
-});
+const created = z
+  .strictObject({
+    address: answeredAddress,
+    network: z.string(),
+    message: z.string(),
+  })
+  .meta({ id: 'CreatedWallet' });
 
-const seed = z.strictObject({
-  address: answeredAddress,
-  network: z.string(),
-  createdAt: z.iso.datetime(),
-  warning: z.string(),
-});
+const seed = z
+  .strictObject({
+    address: answeredAddress,
+    network: z.string(),
+    createdAt: z.iso.datetime(),
+    warning: z.string(),
+  })
+  .meta({ id: 'WalletDetails' });
 
 type Parts = Pick<WebDependencies, 'chain' | 'usdc' | 'userWallets' | 'walletProvider'> & {
   readonly settings: Pick<Settings, 'chain'>;

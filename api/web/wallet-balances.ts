@@ -9,21 +9,25 @@ import { walletBalances, type TokenBalance } from '../../src/money/chain/wallet-
 import { formatAmount } from '../../src/types/money.js';
 import { answeredAddress } from '../views/chain-address.js';
 
-const balanceOfToken = z.strictObject({
-  address: answeredAddress.describe("Address of the token's contract"),
-  balance: z.string().describe('Balance in whole tokens, with six decimals'),
-  balanceRaw: z.string().describe('Base units'),
-});
+const balanceOfToken = z
+  .strictObject({
+    address: answeredAddress.describe("Address of the token's contract"),
+    balance: z.string().describe('Balance in whole tokens, with six decimals'),
+    balanceRaw: z.string().describe('Base units'),
+  })
+  .meta({ id: 'TokenBalance' });
 
 /** The on-chain balances of an address (spec 4.9). */
-export const balancesAnswer = z.strictObject({
-  address: answeredAddress,
-  chain: z.string(),
-  chainId: z.number().int(),
-  testnet: z.boolean(),
-  feeToken: balanceOfToken.describe('The token in which the address pays fees'),
-  pathUsd: balanceOfToken,
-});
+export const balancesAnswer = z
+  .strictObject({
+    address: answeredAddress,
+    chain: z.string(),
+    chainId: z.number().int(),
+    testnet: z.boolean(),
+    feeToken: balanceOfToken.describe('The token in which the address pays fees'),
+    pathUsd: balanceOfToken,
+  })
+  .meta({ id: 'Balances' });
 
 /** Returns the public balances of a wallet. @throws ChainUnreadableError */
 export async function balancesOf(

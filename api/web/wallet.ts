@@ -17,14 +17,16 @@ const wallets = area({ tag: 'Accounts', auth: anonymous });
 
 export const NOT_SIGNED_BY_WALLET = 'The wallet has not signed this';
 
-export const walletProof = z.object({
-  address: chainAddress,
-  message: z.string().max(4_096).describe('EIP-4361 message with a nonce from `/api/auth/nonce`'),
-  signature: z
-    .string()
-    .max(8_192)
-    .describe("Hexadecimal: a key's 65-byte signature, or an ERC-1271 or ERC-6492 signature"),
-});
+export const walletProof = z
+  .object({
+    address: chainAddress,
+    message: z.string().max(4_096).describe('EIP-4361 message with a nonce from `/api/auth/nonce`'),
+    signature: z
+      .string()
+      .max(8_192)
+      .describe("Hexadecimal: a key's 65-byte signature, or an ERC-1271 or ERC-6492 signature"),
+  })
+  .meta({ id: 'WalletProof' });
 
 /** Creates the endpoints for signing in by wallet (spec 4.1). */
 export function walletEndpoints({

@@ -10,6 +10,7 @@ import { answeredAddress, chainAddress, lookedUpAddress } from '../../api/views/
 import { webEndpoints } from '../../api/web/web.js';
 import { parseAddress, shownAddress } from '../../src/money/chain/address.js';
 import { loadSettings } from '../../src/settings.js';
+import { resolved } from '../fuzz/document.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { testEnvironment } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -78,7 +79,7 @@ function textsOf(schema: z.ZodType, io: 'input' | 'output'): Field[] {
     for (const [name, each] of Object.entries(properties ?? {})) walk(each, [...path, name]);
     if (items !== undefined) walk(items, [...path, '0']);
   };
-  walk(z.toJSONSchema(schema, { io, unrepresentable: 'any' }), []);
+  walk(resolved(z.toJSONSchema(schema, { io, unrepresentable: 'any' })), []);
   return fields;
 }
 

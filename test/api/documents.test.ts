@@ -1,12 +1,18 @@
 import { beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
+import { resolved } from '../fuzz/document.js';
 import { allDocuments } from '../support/documents.js';
 
-const parameter = z.object({ name: z.string(), in: z.string(), schema: z.looseObject({}) });
+const parameter = z.object({
+  name: z.string(),
+  in: z.string(),
+  description: z.string().optional(),
+  schema: z.looseObject({}),
+});
 
 const operation = z.object({
   operationId: z.string().optional(),
-  parameters: z.array(parameter),
+  parameters: z.array(parameter).default([]),
 });
 
 const document = z.object({
@@ -23,7 +29,7 @@ let operations: readonly Operation[];
 
 beforeAll(async () => {
   operations = Object.entries(await allDocuments()).flatMap(([listener, each]) =>
-    Object.entries(document.parse(each).paths).flatMap(([path, methods]) =>
+    Object.entries(document.parse(resolved(each)).paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, found]) => ({
         ...found,
         title: `${listener}: ${method.toUpperCase()} ${path}`,

@@ -32,9 +32,12 @@ export interface Operation {
   readonly answers: ReadonlyMap<number, DeclaredAnswer>;
 }
 
+/** The errors that a document has as `default`. */
+const OF_ANY_REQUEST: readonly number[] = [421, 500];
+
 /** Returns the operations of an OpenAPI document, the fuzzer's only source about a listener. */
 export function operationsOf(document: unknown): Operation[] {
-  const whole = resolve(document, document);
+  const whole = resolved(document);
   return Object.entries(objectAt(whole, 'paths')).flatMap(([path, methods]) =>
     Object.entries(isObject(methods) ? methods : {}).map(([method, declared]) =>
       operationOf(method.toUpperCase(), path, isObject(declared) ? declared : {}),
@@ -61,10 +64,11 @@ function operationOf(method: string, path: string, declared: Schema): Operation 
             required: isObject(requestBody) && requestBody.required === true,
           },
     answers: new Map(
-      Object.entries(objectAt(declared, 'responses')).map(([status, answer]) => [
-        Number(status),
-        answerOf(answer),
-      ]),
+      Object.entries(objectAt(declared, 'responses')).flatMap(([status, answer]) =>
+        (status === 'default' ? OF_ANY_REQUEST : [Number(status)]).map(
+          (each) => [each, answerOf(answer)] as const,
+        ),
+      ),
     ),
   };
 }
@@ -84,7 +88,9 @@ function objectAt(holder: unknown, name: string): Schema {
   throw new TypeError(`the document has no ${name} where one is required`);
 }
 
-/** Replaces references by the values they name. */
+/** Returns a document with the values that its references name in their places. */
+export const resolved = (document: unknown): unknown => resolve(document, document);
+
 function resolve(node: unknown, root: unknown): unknown {
   if (Array.isArray(node)) return node.map((each) => resolve(each, root));
   if (!isObject(node)) return node;

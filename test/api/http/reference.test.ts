@@ -5,11 +5,14 @@ import { internalKey } from '../../../api/auth/internal-key.js';
 import { anonymous } from '../../../api/auth/anonymous.js';
 import { session } from '../../../api/auth/session.js';
 import { endpoint } from '../../../api/http/endpoint.js';
+import type { AnswerHeader } from '../../../api/http/answer-headers.js';
+import { openApiDocument } from '../../../api/http/openapi.js';
 import { nextPageLink, page as pageOf } from '../../../api/http/pagination.js';
 import { reply } from '../../../api/http/reply.js';
 import { encodeEvent, eventStream, type ServerEvent } from '../../../api/http/sse.js';
 import { ringOf } from '../../../src/platform/secrets/key-ring.js';
 import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
+import { resolved } from '../../fuzz/document.js';
 import { serve, type TestListener } from './support.js';
 import { until } from '../../support/until.js';
 
@@ -86,7 +89,13 @@ const documentShape = z.object({
         requestBody: z
           .object({ required: z.boolean(), content: z.record(z.string(), z.unknown()) })
           .optional(),
-        responses: z.record(z.string().regex(/^\d{3}$/), z.object({ description: z.string() })),
+        responses: z.record(
+          z.string().regex(/^(\d{3}|default)$/),
+          z.object({
+            description: z.string(),
+            headers: z.record(z.string(), z.object({ description: z.string() })),
+          }),
+        ),
       }),
     ),
   ),
@@ -104,7 +113,7 @@ test('lists every endpoint, status, parameter and limit in the OpenAPI document'
   const secrets = new SecretBox(ringOf(randomBytes(32)));
   open = await serve([list, create, page], { limits: [limit], secrets });
   const answer = await open.call('/openapi.json');
-  const document = documentShape.parse(await answer.json());
+  const document = documentShape.parse(resolved(await answer.json()));
   const { get, post } = document.paths['/api/things/{kind}'] ?? {};
 
   expect(Object.keys(document.paths)).toEqual(['/api/things/{kind}', '/page']);
@@ -114,18 +123,69 @@ test('lists every endpoint, status, parameter and limit in the OpenAPI document'
     '401',
     '403',
     '404',
-    '421',
     '429',
-    '500',
     '503',
+    'default',
   ]);
   expect(Object.keys(post?.responses ?? {})).toEqual(
-    [201, 202, 400, 401, 403, 409, 413, 415, 421, 422, 429, 500, 503].map(String),
+    [201, 202, 400, 401, 403, 409, 413, 415, 422, 429, 503, 'default'].map(String),
   );
   expect(get?.parameters.map(({ name }) => name)).toEqual(['kind', 'limit', 'cursor']);
   expect(post?.parameters.map(({ name }) => name)).toEqual(['kind', 'Idempotency-Key']);
   expect(post?.requestBody?.required).toBe(true);
+  const headersOf = (operation: typeof get, status: string) =>
+    Object.keys(operation?.responses[status]?.headers ?? {});
+  const limits = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'];
+  expect(headersOf(get, '200')).toEqual(['Link', 'X-Request-Id', ...limits]);
+  expect(headersOf(post, '201')).toEqual(['Idempotent-Replayed', 'X-Request-Id', ...limits]);
+  expect(headersOf(get, '429')).toEqual(['Retry-After', 'X-Request-Id', ...limits]);
   expect([get?.security, post?.security]).toEqual([[{ session: [] }], [{ internalKey: [] }]]);
+});
+
+test('refuses to send a header that the endpoint does not declare', async () => {
+  const answering = (path: string, answerHeaders: readonly AnswerHeader[]) =>
+    endpoint({
+      method: 'GET',
+      path,
+      summary: 'An answer with a header',
+      tag: 'things',
+      auth: anonymous,
+      responses: { 200: z.strictObject({}) },
+      answerHeaders,
+      handler: () => reply(200, {}, { 'X-Temporal-Run': 'run', 'Cache-Control': 'no-store' }),
+    });
+  open = await serve([answering('/declared', ['X-Temporal-Run']), answering('/undeclared', [])]);
+  expect((await open.call('/declared')).status).toBe(200);
+  expect((await open.call('/undeclared')).status).toBe(500);
+  expect(JSON.stringify(open.log)).toContain('sent an undeclared answer: header X-Temporal-Run');
+});
+
+test('makes a component of each schema with an id, and refuses two with the same id', () => {
+  const thing = z.strictObject({ name: z.string() }).meta({ id: 'Thing' });
+  const showing = (path: string, schema: z.ZodType) =>
+    endpoint({
+      method: 'GET',
+      path,
+      summary: 'Things',
+      tag: 'things',
+      auth: anonymous,
+      responses: { 200: schema },
+      handler: () => reply(200, {}),
+    });
+  const both = [showing('/thing', thing), showing('/things', z.array(thing))];
+  const document = openApiDocument({ title: 'Things', endpoints: both, limits: [] });
+  const refer = { $ref: '#/components/schemas/Thing' };
+  const answer = (schema: object) => ({
+    get: { responses: { 200: { content: { 'application/json': { schema } } } } },
+  });
+  expect(document).toMatchObject({
+    paths: { '/thing': answer(refer), '/things': answer({ type: 'array', items: refer }) },
+    components: { schemas: { Thing: { properties: { name: { type: 'string' } } } } },
+  });
+  const other = showing('/other', z.strictObject({}).meta({ id: 'Thing' }));
+  expect(() => openApiDocument({ title: '', endpoints: [...both, other], limits: [] })).toThrow(
+    'two schemas of this document have the id Thing',
+  );
 });
 
 test('serves the reference page and all its assets from the listener', async () => {
