@@ -66,20 +66,17 @@ async function portsOf(settings: Read): Promise<Port[]> {
     { variable: 'METRICS_PORT', host, port: http.metricsPort },
     { variable: 'AGENT_AI_PORT', host: agents.aiHost ?? (await bridge()), port: agents.aiPort },
     { variable: 'AGENT_AI_METRICS_PORT', host, port: agents.aiMetricsPort },
-    { variable: 'WORKER_METRICS_LISTEN', ...placeOf(temporal.workerMetrics) },
-    ...(hosts.listener
-      ? [{ variable: 'HOST_LISTEN', host: hosts.listener.address, port: hosts.listener.port }]
-      : []),
+    { variable: 'SUMMARIZER_METRICS_PORT', host, port: http.summarizerMetricsPort },
+    listenerAt('WORKER_METRICS_LISTEN', temporal.workerMetrics),
+    listenerAt('PAYMENTS_METRICS_LISTEN', temporal.paymentsMetrics),
+    ...(hosts.listener ? [listenerAt('HOST_LISTEN', hosts.listener)] : []),
   ];
 }
 
-function placeOf(listen: string): { readonly host: string; readonly port: number } {
-  const at = listen.lastIndexOf(':');
-  return {
-    host: listen.slice(0, at).replace(/^\[|\]$/g, ''),
-    port: Number(listen.slice(at + 1)),
-  };
-}
+const listenerAt = (
+  variable: string,
+  { address, port }: { readonly address: string; readonly port: number },
+): Port => ({ variable, host: address, port });
 
 async function faultOf(place: Port, runs: boolean): Promise<Finding | undefined> {
   const { host, port, variable } = place;

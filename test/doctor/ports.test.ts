@@ -13,19 +13,29 @@ async function portOf(server: Server): Promise<string> {
   return String((server.address() as AddressInfo).port); // never a string for a TCP listener
 }
 
+const PORTS = [
+  'WEB_PORT',
+  'BACKEND_PORT',
+  'SUMMARIZER_PORT',
+  'METRICS_PORT',
+  'AGENT_AI_PORT',
+  'AGENT_AI_METRICS_PORT',
+  'SUMMARIZER_METRICS_PORT',
+];
+
 const other = () => createServer((_, response) => void response.end('a page'));
 
 /** Examines ports, which are free unless named. */
 async function findingsOf(runs: boolean, taken: Readonly<Record<string, string>> = {}) {
-  const names = ['WEB_PORT', 'BACKEND_PORT', 'SUMMARIZER_PORT', 'METRICS_PORT', 'AGENT_AI_PORT'];
   const free: Record<string, string> = {};
-  for (const name of [...names, 'AGENT_AI_METRICS_PORT']) free[name] = `${await freePort()}`;
+  for (const name of PORTS) free[name] = `${await freePort()}`;
   const env = {
     ...free,
     AGENT_AI_HOST: '127.0.0.1',
     ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
     INTERNAL_API_KEY: 'k',
     WORKER_METRICS_LISTEN: `127.0.0.1:${await freePort()}`,
+    PAYMENTS_METRICS_LISTEN: `127.0.0.1:${await freePort()}`,
     ...taken,
   };
   const findings = await examine([portsCheck(runs)], env);
@@ -39,14 +49,7 @@ test('accepts free ports', async () => {
   ]);
 });
 
-test.each([
-  'WEB_PORT',
-  'BACKEND_PORT',
-  'SUMMARIZER_PORT',
-  'METRICS_PORT',
-  'AGENT_AI_PORT',
-  'AGENT_AI_METRICS_PORT',
-])('names a port that another program has, and its setting %s', async (name) => {
+test.each(PORTS)('names a port that another program has, and its setting %s', async (name) => {
   const port = await portOf(other());
   expect(await findingsOf(true, { [name]: port })).toContainEqual(
     expect.stringMatching(
@@ -55,8 +58,8 @@ test.each([
   );
 });
 
-test('names the taken address of WORKER_METRICS_LISTEN and of HOST_LISTEN', async () => {
-  for (const name of ['WORKER_METRICS_LISTEN', 'HOST_LISTEN']) {
+test('names the taken address of each setting that is an address', async () => {
+  for (const name of ['WORKER_METRICS_LISTEN', 'PAYMENTS_METRICS_LISTEN', 'HOST_LISTEN']) {
     const [fault] = await findingsOf(true, { [name]: `127.0.0.1:${await portOf(other())}` });
     expect(fault).toContain(`set ${name} to a free port`);
   }
