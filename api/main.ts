@@ -18,15 +18,22 @@ import {
 } from '../src/platform/process/process-lifecycle.js';
 import { pause } from '../src/lib/pause.js';
 import { createApiServices } from '../src/services.js';
+import { logServing } from '../src/platform/operators/serving-line.js';
 import { loadSettings, type Settings } from '../src/settings.js';
 import { describeReport, needsAction, reportProviders } from '../src/ai/routing/provider-report.js';
+import { hostLoads } from '../src/agents/hosts/hosts.js';
 import { agentModelFault } from '../src/agents/model/agent-model-sizes.js';
 import type { Ai } from '../src/ai/routing/ai.js';
 import { createBackend } from './backend/backend.js';
 import type { Listening } from './http/server.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { temporalConnection } from '../temporal/connection.js';
-import { ATTEMPT_MS, checkNamespace, untilTemporalAnswers } from '../temporal/start-check.js';
+import {
+  ATTEMPT_MS,
+  checkNamespace,
+  nameOf,
+  untilTemporalAnswers,
+} from '../temporal/start-check.js';
 import { openOperators } from './operators.js';
 import { BackendClient } from './web/backend-client.js';
 import { createWeb } from './web/web.js';
@@ -101,11 +108,16 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   });
   const { ai } = services;
   const open: Pick<Listening, 'close'>[] = [];
+  const addresses: (string | undefined)[] = [];
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   try {
     if (sharesPorts()) metrics.shareWithCluster();
-    else open.push(await openOperators({ settings, log, metrics, readiness }));
+    else {
+      const operators = await openOperators({ settings, log, metrics, readiness });
+      addresses.push(operators.url);
+      open.push(operators);
+    }
     if (!(await requireFitDatabase(database, log, stop.signal))) return;
     const temporalFound = untilTemporalAnswers(() => checkNamespace(connection, place), {
       log,
@@ -120,10 +132,13 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
     const { requests } = metrics;
     const parts = { ...services, settings, database, log, requests };
     const backend = createBackend(parts);
-    open.push(await backend.listen(settings.http.host, settings.http.backendPort));
+    const served = await backend.listen(settings.http.host, settings.http.backendPort);
+    open.push(served);
     const client = new BackendClient(settings.http.backendUrl, settings.http.internalApiKey);
     const web = createWeb({ ...parts, backend: client });
-    open.push(await web.listen(settings.http.host, settings.http.webPort));
+    const servedWeb = await web.listen(settings.http.host, settings.http.webPort);
+    open.push(servedWeb);
+    addresses.push(servedWeb.url, served.url);
     if (!settings.mail.available) {
       const notice = 'No mail is sent: SMTP_URL is not set. Passwords cannot be reset by mail.';
       log.warn(notice);
@@ -137,6 +152,13 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
     });
     readiness.serves();
     reportReady();
+    logServing(log, {
+      addresses,
+      databaseUrl: settings.database.url,
+      temporal: nameOf(place),
+      hosts: (await hostLoads(database.asPlatform())).map(({ id }) => id),
+      providers: Object.keys(settings.ai.providers),
+    });
     void announceProviders(ai, log);
     await ended;
   } finally {

@@ -36,6 +36,9 @@ export interface TemporalPlace {
 export const addressOf = ({ connectionOptions }: TemporalPlace): string =>
   connectionOptions.address ?? 'localhost:7233';
 
+/** Returns namespace and address, as a log names them. */
+export const nameOf = (place: TemporalPlace): string => `${place.namespace} at ${addressOf(place)}`;
+
 /**
  * Checks that Temporal answers and has the namespace. Other refusals pass, since a role may be too narrow to
  * read the namespace. @throws UnavailableError, UnknownNamespaceError

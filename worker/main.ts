@@ -9,9 +9,10 @@ import { databaseChecks } from '../src/platform/operators/database-checks.js';
 import { exportPools } from '../src/platform/operators/database-metrics.js';
 import { CheckFailedError, Readiness } from '../src/platform/operators/readiness.js';
 import { createAccountDeletions, createWorkerServices } from '../src/services.js';
+import { logServing } from '../src/platform/operators/serving-line.js';
 import { loadSettings } from '../src/settings.js';
 import { temporalConnection } from '../temporal/connection.js';
-import { awayError, checkNamespace } from '../temporal/start-check.js';
+import { awayError, checkNamespace, nameOf } from '../temporal/start-check.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { connectPatiently } from './connect.js';
 import { DatabaseGate } from './database-gate.js';
@@ -149,6 +150,12 @@ async function main(): Promise<void> {
     );
     readiness.serves();
     reportReady();
+    logServing(log, {
+      addresses: [settings.hosts.listener?.url, operators.url],
+      databaseUrl: settings.database.url,
+      temporal: nameOf(place),
+      hosts: [host.id],
+    });
     await running;
   } finally {
     stop.abort();

@@ -9,10 +9,11 @@ import { databaseChecks } from '../src/platform/operators/database-checks.js';
 import { exportPools } from '../src/platform/operators/database-metrics.js';
 import { Readiness } from '../src/platform/operators/readiness.js';
 import { createPaymentServices } from '../src/payment-services.js';
+import { logServing } from '../src/platform/operators/serving-line.js';
 import { loadPaymentSettings } from '../src/settings.js';
 import { ChainSigners } from '../temporal/chain-signers.js';
 import { temporalConnection } from '../temporal/connection.js';
-import { awayError, checkNamespace } from '../temporal/start-check.js';
+import { awayError, checkNamespace, nameOf } from '../temporal/start-check.js';
 import { connectPatiently } from './connect.js';
 import { handOverPeriodically } from './hand-over.js';
 import { payments, paymentSessions } from './handed-rows.js';
@@ -110,6 +111,11 @@ async function main(): Promise<void> {
     );
     readiness.serves();
     reportReady();
+    logServing(log, {
+      addresses: [operators.url],
+      databaseUrl: settings.database.url,
+      temporal: nameOf(place),
+    });
     await running;
   } finally {
     await operators.close();

@@ -13,6 +13,7 @@ import {
   reportReady,
   runProcess,
 } from '../../src/platform/process/process-lifecycle.js';
+import { logServing } from '../../src/platform/operators/serving-line.js';
 import { loadSettings } from '../../src/settings.js';
 import type { Listening } from '../http/server.js';
 import { serveAgents } from './serve-agents.js';
@@ -49,26 +50,30 @@ async function main(): Promise<void> {
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   try {
-    open.push(
-      await serveOperators({
-        host: settings.http.host,
-        port: settings.agents.aiMetricsPort,
-        variable: 'AGENT_AI_METRICS_PORT',
-        names: settings.http.ownNames,
-        refuseFrom: [settings.agents.subnetPool],
-        metrics,
-        readiness,
-        log,
-      }),
-    );
+    const operators = await serveOperators({
+      host: settings.http.host,
+      port: settings.agents.aiMetricsPort,
+      variable: 'AGENT_AI_METRICS_PORT',
+      names: settings.http.ownNames,
+      refuseFrom: [settings.agents.subnetPool],
+      metrics,
+      readiness,
+      log,
+    });
+    open.push(operators);
     if (!(await requireFitDatabase(database, log, stop.signal))) return;
     await services.ai.discovery.start();
     const { requests } = metrics;
     const served = await serveAgents({ ...services, settings, database, docker, log, requests });
     open.push(served);
-    isListening = () => served.isListening;
+    isListening = () => served.url !== undefined;
     readiness.serves();
     reportReady();
+    logServing(log, {
+      addresses: [served.url, operators.url],
+      databaseUrl: settings.database.url,
+      providers: Object.keys(settings.ai.providers),
+    });
     await ended;
   } finally {
     await Promise.all(open.map((listening) => listening.close()));

@@ -21,8 +21,8 @@ export class AgentsNotServedError extends Error {
 }
 
 interface AgentsServed extends Pick<Listening, 'close'> {
-  /** False while Docker's bridge is awaited. */
-  readonly isListening: boolean;
+  /** Undefined while Docker's bridge is awaited. */
+  readonly url: string | undefined;
 }
 
 /**
@@ -61,8 +61,8 @@ export async function serveAgents(
     attemptLater();
   }
   return {
-    get isListening() {
-      return listening !== undefined;
+    get url() {
+      return listening?.url;
     },
     async close() {
       closed = true;

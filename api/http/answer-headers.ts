@@ -1,4 +1,4 @@
-import type { Declaration } from './endpoint.js';
+import type * as z from 'zod';
 import type { Json } from './json-schema.js';
 import { isPaged } from './pagination.js';
 
@@ -37,7 +37,11 @@ export function ownHeadersOf({
   answerHeaders = [],
   idempotent,
   query,
-}: Declaration): AnswerHeader[] {
+}: {
+  readonly answerHeaders?: readonly AnswerHeader[] | undefined;
+  readonly idempotent?: unknown;
+  readonly query?: z.ZodType | undefined;
+}): AnswerHeader[] {
   return [
     ...answerHeaders,
     ...(isPaged(query) ? (['Link'] as const) : []),

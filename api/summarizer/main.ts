@@ -10,6 +10,7 @@ import {
   reportReady,
   runProcess,
 } from '../../src/platform/process/process-lifecycle.js';
+import { logServing } from '../../src/platform/operators/serving-line.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
 import type { Listening } from '../http/server.js';
 import { createSummarizer } from './summarizer.js';
@@ -42,10 +43,10 @@ async function main(): Promise<void> {
   try {
     const listener = createSummarizer({ pages, http, chain, log, requests });
     listening = await listener.listen(http.host, http.summarizerPort);
-    log.info({ url: listening.url }, 'web summarizer is ready');
     if (process.send === undefined) console.log(`The summarizer is at ${listening.url}`);
     readiness.serves();
     reportReady();
+    logServing(log, { addresses: [listening.url, operators.url] });
     await ended;
   } finally {
     await operators.close();
