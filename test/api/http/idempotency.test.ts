@@ -34,6 +34,7 @@ const thing = {
 } as const;
 
 const things = endpoint({
+  answerHeaders: ['Location'],
   ...thing,
   path: '/things',
   auth: optionalSession,
