@@ -279,7 +279,7 @@ export class Supervisors implements AgentSupervisors {
       return await temporalCall(this.#client, CALL_TIMEOUT_MS, work);
     } catch (error) {
       const refusal = refusalOf(error, supervision.OPERATION_CONFLICT);
-      if (refusal) throw new ConflictError(refusal.message);
+      if (refusal) throw new ConflictError(refusal.message, 'OPERATION_IN_FLIGHT');
       throw error;
     }
   }

@@ -12,7 +12,7 @@ export function csrfGuard(publicUrl: string | undefined) {
     if (SAFE_METHODS.has(request.method ?? '') || !isFromElsewhere(request, publicHost)) return;
     const presented = request.headers['x-csrf-token'];
     if (typeof presented === 'string' && sameSecret(presented, csrfToken)) return;
-    throw new ForbiddenError('Missing or invalid CSRF token');
+    throw new ForbiddenError('Missing or invalid CSRF token', 'CSRF_TOKEN_REQUIRED');
   };
 }
 

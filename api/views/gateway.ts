@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { ErrorCode } from '../../src/lib/error-codes.js';
 import { shownAddress } from '../../src/money/chain/address.js';
 import { networkName } from '../../src/money/chain/networks.js';
 import type { ChainSettings } from '../../src/money/chain/settings.js';
@@ -146,7 +147,7 @@ export const paymentRefusal = z
       'SESSION_EXHAUSTED',
       'CREDITS_EXHAUSTED',
       'PRICE_ABOVE_MAXIMUM',
-    ]),
+    ] satisfies readonly ErrorCode[]),
     price: formattedAmount.optional(),
     currency: z.literal(PRICED_IN).optional(),
     remaining: formattedAmount.optional(),

@@ -67,7 +67,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       errors: [403, 409],
       async handler({ body, headers, clientAddress, origin }) {
         if (settings.accounts.botDetection && looksAutomated(headers['user-agent'], body.website)) {
-          throw new ForbiddenError('Automated requests are not allowed');
+          throw new ForbiddenError('Automated requests are not allowed', 'AUTOMATED_REQUEST');
         }
         const { id, email, name } = await registerAccount(
           database,

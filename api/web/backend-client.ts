@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { isErrorCode } from '../../src/lib/error-codes.js';
 import {
   BadGatewayError,
   ServiceError,
@@ -196,7 +197,7 @@ function refusal({ headers, status }: Response, body: unknown): ServiceError {
     return new BadGatewayError(`The backend answered with status ${status}`);
   }
   const { error, requestId: _requestId, code: shown, ...facts } = body;
-  const code = typeof shown === 'string' ? shown : undefined;
+  const code = isErrorCode(shown) ? shown : undefined;
   if (status === 429) return new TooManyRequestsError(error, limitOf(headers), code, facts);
   return new ServiceError(status, error, code, facts);
 }

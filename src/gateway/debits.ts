@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../lib/error-codes.js';
 import type { Statements } from '../platform/database/database.js';
 
 export interface Debit {
@@ -27,7 +28,10 @@ export interface Paid {
 
 /** No amount is held, and the action must not run. */
 export interface DebitRefusal {
-  readonly code: 'SESSION_INVALID' | 'SESSION_CLOSED' | 'SESSION_EXHAUSTED' | 'CREDITS_EXHAUSTED';
+  readonly code: Extract<
+    ErrorCode,
+    'SESSION_INVALID' | 'SESSION_CLOSED' | 'SESSION_EXHAUSTED' | 'CREDITS_EXHAUSTED'
+  >;
   /** Base units; undefined if no session or account exists. */
   readonly remaining: bigint | undefined;
 }

@@ -1,3 +1,5 @@
+import type { ErrorCode } from './error-codes.js';
+
 /**
  * The base of the domain's errors. Each has the HTTP status that the contract assigns and, if the
  * contract names one, a `code`. Any other thrown value is a defect and is answered as a masked 500.
@@ -9,7 +11,7 @@ export class ServiceError extends Error {
   constructor(
     readonly status: number,
     message: string,
-    readonly code?: string,
+    readonly code?: ErrorCode,
     readonly facts: Readonly<Record<string, unknown>> = {},
     options?: ErrorOptions,
   ) {
@@ -23,7 +25,7 @@ export class ExternalFaultError extends ServiceError {
 
   constructor(
     message: string,
-    override readonly code: string,
+    override readonly code: ErrorCode,
     options?: ErrorOptions,
     status = 500,
   ) {
@@ -35,8 +37,8 @@ export class ExternalFaultError extends ServiceError {
 export class BadRequestError extends ServiceError {
   override readonly name: string = 'BadRequestError';
 
-  constructor(message: string, facts?: Readonly<Record<string, unknown>>) {
-    super(400, message, undefined, facts);
+  constructor(message: string, code?: ErrorCode, facts?: Readonly<Record<string, unknown>>) {
+    super(400, message, code, facts);
   }
 }
 
@@ -53,7 +55,7 @@ export class UnauthorizedError extends ServiceError {
 export class PaymentRequiredError extends ServiceError {
   override readonly name: string = 'PaymentRequiredError';
 
-  constructor(message: string, code?: string, facts?: Readonly<Record<string, unknown>>) {
+  constructor(message: string, code: ErrorCode, facts?: Readonly<Record<string, unknown>>) {
     super(402, message, code, facts);
   }
 }
@@ -62,7 +64,7 @@ export class PaymentRequiredError extends ServiceError {
 export class ForbiddenError extends ServiceError {
   override readonly name: string = 'ForbiddenError';
 
-  constructor(message = 'Forbidden', code?: string) {
+  constructor(message = 'Forbidden', code?: ErrorCode) {
     super(403, message, code);
   }
 }
@@ -76,12 +78,12 @@ export class NotFoundError extends ServiceError {
   }
 }
 
-/** 409: in conflict with the present state or with work in progress. */
+/** 409: in conflict with the present state or with work in progress; the code says which. */
 export class ConflictError extends ServiceError {
   override readonly name: string = 'ConflictError';
 
-  constructor(message: string, facts?: Readonly<Record<string, unknown>>) {
-    super(409, message, undefined, facts);
+  constructor(message: string, code: ErrorCode, facts?: Readonly<Record<string, unknown>>) {
+    super(409, message, code, facts);
   }
 }
 
@@ -102,7 +104,7 @@ export class UnprocessableError extends ServiceError {
   override readonly name = 'UnprocessableError';
 
   constructor(message: string) {
-    super(422, message);
+    super(422, message, 'IDEMPOTENCY_KEY_REUSED');
   }
 }
 
@@ -121,7 +123,7 @@ export class TooManyRequestsError extends ServiceError {
   constructor(
     message: string,
     readonly limit: RefusingLimit,
-    code?: string,
+    code?: ErrorCode,
     facts?: Readonly<Record<string, unknown>>,
   ) {
     super(429, message, code, facts);

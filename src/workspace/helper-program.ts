@@ -111,7 +111,8 @@ function perform(call: HelperCall, signal: AbortSignal): Promise<unknown> {
 
 function refusalOf(error: unknown): WorkspaceRefusal {
   if (error instanceof ServiceError) {
-    return { status: error.status, message: error.message, facts: error.facts };
+    const { code, facts, message, status } = error;
+    return { status, message, code, facts };
   }
   // Only the code is shown: the message may name files of the workspace.
   const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';

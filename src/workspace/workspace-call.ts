@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { isErrorCode, type ErrorCode } from '../lib/error-codes.js';
 import type { Diff } from './git/diff.js';
 import type { Commit } from './git/log.js';
 import type { Status } from './git/status.js';
@@ -78,6 +79,8 @@ const pushAnswer = z.object({ value: z.object(pushed) });
 const refusal = z.object({
   status: z.number().int().min(400).max(599),
   message: text,
+  // A host of another release may name an unknown code.
+  code: z.custom<ErrorCode>(isErrorCode).optional().catch(undefined),
   facts: z.record(text, z.unknown()).optional(),
 });
 export type WorkspaceRefusal = z.infer<typeof refusal>;

@@ -118,7 +118,7 @@ export class Workspace {
     if (message.includes('\0') || /\p{Surrogate}/u.test(message)) {
       throw new BadRequestError('message must be well-formed text');
     }
-    if (this.#isSyncing) throw new ConflictError(SYNCING);
+    if (this.#isSyncing) throw new ConflictError(SYNCING, 'SYNC_IN_FLIGHT');
     this.#isSyncing = true;
     const late = AbortSignal.timeout(this.#parts.pushMs ?? GIT_MS);
     try {
@@ -206,8 +206,8 @@ export class Workspace {
 /** Returns a 500 in place of a refusal of the repository, which only other requests answer with 400 (spec 4.14). */
 function syncFailure(error: unknown): unknown {
   if (!(error instanceof BadRequestError || error instanceof NotFoundError)) return error;
-  const { facts, message } = error;
-  return new ServiceError(500, message, undefined, facts, { cause: error });
+  const { code, facts, message } = error;
+  return new ServiceError(500, message, code, facts, { cause: error });
 }
 
 function orNoRepository<T>(found: T | undefined): T {

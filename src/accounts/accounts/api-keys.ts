@@ -90,7 +90,11 @@ export async function createApiKey(
     const current = await db.ApiKey.count({ where: { userId } });
     if (current >= MAX_API_KEYS) {
       const facts = { current, limit: MAX_API_KEYS };
-      throw new ConflictError('API key limit reached: delete one first', facts);
+      throw new ConflictError(
+        'API key limit reached: delete one first',
+        'KEY_LIMIT_REACHED',
+        facts,
+      );
     }
     const row = await db.ApiKey.create({
       id: randomUUID(),

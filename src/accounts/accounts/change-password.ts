@@ -65,4 +65,4 @@ export async function changePassword(
 }
 
 const missing = () => new BadRequestError('currentPassword is required');
-const incorrect = () => new ForbiddenError('Current password is incorrect');
+const incorrect = () => new ForbiddenError('Current password is incorrect', 'PASSWORD_INCORRECT');

@@ -204,7 +204,11 @@ async function addIdentity(
   const current = await db.Identity.count({ where: { userId } });
   if (current >= MAX_IDENTITIES) {
     const facts = { current, limit: MAX_IDENTITIES };
-    throw new ConflictError('Too many identities: unlink one first', facts);
+    throw new ConflictError(
+      'Too many identities: unlink one first',
+      'IDENTITY_LIMIT_REACHED',
+      facts,
+    );
   }
   const id = randomUUID();
   const { issuer, kind, subject } = identity;
@@ -252,7 +256,7 @@ export async function linkIdentity(
   });
   return linked.catch((error: unknown) => {
     if (violates(error, 'identities_subject_key')) {
-      throw new ConflictError('This identity belongs to an account already');
+      throw new ConflictError('This identity belongs to an account already', 'IDENTITY_TAKEN');
     }
     throw error;
   });
@@ -297,12 +301,19 @@ export async function unlinkIdentity(
     if (!unlinked) throw new NotFoundError('Identity not found');
     const others = identities.filter((each) => each.id !== id && canSignIn(each));
     if (user?.hasPassword !== true && others.length === 0) {
-      throw new ConflictError('This is the last way to sign in: add another one first');
+      throw new ConflictError(
+        'This is the last way to sign in: add another one first',
+        'LAST_SIGN_IN_METHOD',
+      );
     }
     const remembered = await db.UnlinkedIdentity.count({ where: { userId } });
     if (remembered >= MAX_UNLINKED) {
       const facts = { current: remembered, limit: MAX_UNLINKED };
-      throw new ConflictError('Too many unlinked identities: link one of them again first', facts);
+      throw new ConflictError(
+        'Too many unlinked identities: link one of them again first',
+        'IDENTITY_LIMIT_REACHED',
+        facts,
+      );
     }
     await db.Identity.destroy({ where: { id, userId } });
     const { addedBy, createdAt, disabledAt, issuer, kind, label, refreshToken } = unlinked;

@@ -62,7 +62,8 @@ export async function registerAccount(
       return { id: user.id, email, name, isAdmin: isAdminUser(user, settings) };
     });
   } catch (error) {
-    if (violates(error, 'users_email_key')) throw new ConflictError('Email already registered');
+    if (violates(error, 'users_email_key'))
+      throw new ConflictError('Email already registered', 'EMAIL_TAKEN');
     throw error;
   }
 }

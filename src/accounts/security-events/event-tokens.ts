@@ -21,7 +21,7 @@ export class InvalidEventError extends BadRequestError {
     readonly err: EventFault,
     message: string,
   ) {
-    super(message, { err });
+    super(message, undefined, { err });
   }
 }
 

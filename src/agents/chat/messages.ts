@@ -80,7 +80,10 @@ export async function beginTurn(
       const answered = await db.Message.findByPk(answerId);
       if (answered?.status === 'complete') return answered;
       if (!answered && Date.now() - asked.createdAt.getTime() < longestMs) {
-        throw new ConflictError('The question is still being answered: retry later');
+        throw new ConflictError(
+          'The question is still being answered: retry later',
+          'REQUEST_IN_FLIGHT',
+        );
       }
       await db.Message.destroy({ where: { id: [question.id, answerId] } });
     }

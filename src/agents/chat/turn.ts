@@ -143,6 +143,8 @@ async function withinWait<T>(work: Promise<T>, ms: number): Promise<T | undefine
 /** Requires an agent that runs. @throws ConflictError with its status in the web API's words */
 export function requireRunning({ port, status }: Pick<AgentRow, 'port' | 'status'>): void {
   if (status !== 'active' || port === null) {
-    throw new ConflictError('The agent is not running', { status: webStatus(status) });
+    throw new ConflictError('The agent is not running', 'AGENT_NOT_RUNNING', {
+      status: webStatus(status),
+    });
   }
 }

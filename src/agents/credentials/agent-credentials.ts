@@ -51,7 +51,11 @@ export async function requestCredential(
   if (sealed === null && !names.has(name)) throw new NotFoundError('Credential not found');
   if (sealed !== null && !names.has(name) && names.size >= MAX_CREDENTIALS) {
     const facts = { current: names.size, limit: MAX_CREDENTIALS };
-    throw new ConflictError('Credential limit reached: remove one first', facts);
+    throw new ConflictError(
+      'Credential limit reached: remove one first',
+      'CREDENTIAL_LIMIT_REACHED',
+      facts,
+    );
   }
   const state = 'requested';
   await AgentCredential.bulkCreate(

@@ -71,7 +71,10 @@ export class AgentFiles implements Files {
     }
     const answer = tryParseJson(text);
     const refused = readRefusal(answer);
-    if (refused) throw new ServiceError(refused.status, refused.message, undefined, refused.facts);
+    if (refused) {
+      const { code, facts, message, status } = refused;
+      throw new ServiceError(status, message, code, facts);
+    }
     const read = readAnswer<C['what']>(call.what, answer);
     if (read === undefined) throw new BadGatewayError("The agent's host sent an invalid answer");
     return read;

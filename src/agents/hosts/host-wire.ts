@@ -5,6 +5,7 @@ import {
   InvalidCursorError,
 } from '../../docker/containers/container-errors.js';
 import { workspaceCall } from '../../workspace/workspace-call.js';
+import { isErrorCode, type ErrorCode } from '../../lib/error-codes.js';
 import { BadGatewayError, ConflictError, ServiceError } from '../../lib/errors.js';
 
 /*
@@ -97,6 +98,8 @@ export const ANSWERS = {
 const failure = z.object({
   kind: z.enum(['engine', 'missing', 'cursor', 'gateway', 'conflict', 'fault']),
   message: z.string(),
+  /** The code of a conflict; a host of another release may name an unknown one. */
+  code: z.custom<ErrorCode>(isErrorCode).optional().catch(undefined),
 });
 
 export const answerLine = z.union([
@@ -114,11 +117,16 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof ContainerMissingError) return { kind: 'missing', message: error.message };
   if (error instanceof InvalidCursorError) return { kind: 'cursor', message: error.message };
   if (error instanceof BadGatewayError) return { kind: 'gateway', message: error.message };
-  if (error instanceof ConflictError) return { kind: 'conflict', message: error.message };
+  if (error instanceof ConflictError) {
+    return { kind: 'conflict', message: error.message, code: error.code };
+  }
   return { kind: 'fault', message: "The agent's host failed to answer" };
 }
 
-export function errorOf({ kind, message }: Failure, agentId: string): Error {
+export function errorOf(
+  { code = 'OPERATION_IN_FLIGHT', kind, message }: Failure,
+  agentId: string,
+): Error {
   switch (kind) {
     case 'engine':
       return new ServiceError(500, 'Docker is not available');
@@ -127,7 +135,7 @@ export function errorOf({ kind, message }: Failure, agentId: string): Error {
     case 'cursor':
       return new InvalidCursorError();
     case 'conflict':
-      return new ConflictError(message);
+      return new ConflictError(message, code);
     case 'gateway':
     case 'fault':
       return new BadGatewayError(message);

@@ -112,7 +112,7 @@ export class LocalHost implements HostAccess {
     const agent = await findAgent(database.asUser(userId), agentId);
     // On another host this port may belong to another agent, which must see neither message nor token.
     if (agent?.host !== id || agent.status !== 'active' || agent.port === null) {
-      throw new ConflictError('The agent is not running');
+      throw new ConflictError('The agent is not running', 'AGENT_NOT_RUNNING');
     }
     return agent.port;
   }
@@ -159,8 +159,8 @@ export class LocalHost implements HostAccess {
       this.#browsed(agent, call, ending),
     ).catch((error: unknown) => {
       signal.throwIfAborted();
-      const { facts, message, status } = refusedBy(error);
-      const refused: WorkspaceRefusal = { status, message, facts };
+      const { code, facts, message, status } = refusedBy(error);
+      const refused: WorkspaceRefusal = { status, message, code, facts };
       return JSON.stringify({ refused });
     });
     for (let at = 0; at < answer.length; at += PIECE_LENGTH) {
@@ -179,7 +179,10 @@ export class LocalHost implements HostAccess {
     const still = async () => {
       const now = await placeOf();
       if (now.volume !== volume)
-        throw new ConflictError("The agent's memory was replaced during the call: retry");
+        throw new ConflictError(
+          "The agent's memory was replaced during the call: retry",
+          'MEMORY_BUSY',
+        );
     };
     const program = await helper();
     const ends = { signal, still };
@@ -197,7 +200,7 @@ export class LocalHost implements HostAccess {
   ): Promise<string> {
     const { allow, docker } = this.#parts;
     const { agentId } = spec;
-    if (this.#syncing.has(agentId)) throw new ConflictError(SYNCING);
+    if (this.#syncing.has(agentId)) throw new ConflictError(SYNCING, 'SYNC_IN_FLIGHT');
     this.#syncing.add(agentId);
     const late = AbortSignal.timeout(GIT_MS);
     try {
@@ -242,9 +245,12 @@ function refusedBy(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error instanceof DockerUnavailableError) return new DockerAwayError();
   if (error instanceof MemoryMissingError) {
-    return new ConflictError('The agent has no memory to read: start the agent first');
+    return new ConflictError(
+      'The agent has no memory to read: start the agent first',
+      'MEMORY_MISSING',
+    );
   }
-  if (error instanceof MemoryFullError) return new ConflictError(error.message);
+  if (error instanceof MemoryFullError) return new ConflictError(error.message, 'MEMORY_FULL');
   if (error instanceof DiskLowError) return new UnavailableError(error.message);
   if (error instanceof ImageUnavailableError) {
     return new UnavailableError("The agent's image is not on its host: start the agent first");

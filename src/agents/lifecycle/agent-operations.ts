@@ -158,6 +158,7 @@ export class AgentOperations {
     if (version === undefined && image === agent.failedImage) {
       throw new ConflictError(
         `The update to ${versionOf(image)} has failed before: name the version to retry`,
+        'VERSION_FAILED',
       );
     }
     return this.#operate(by, agent, 'update', { input: { image } });
@@ -214,7 +215,7 @@ export class AgentOperations {
     }
     if (kind !== 'delete') {
       if (agent.startedAt === null && (await isUnpaidClone(tenant, agent.id))) {
-        throw new ConflictError('The agent is an unpaid clone: pay for it first');
+        throw new ConflictError('The agent is an unpaid clone: pay for it first', 'CLONE_UNPAID');
       }
       await engines.require(tenant, agent.host);
     }
@@ -248,7 +249,7 @@ export class AgentOperations {
     // The operation to join was withdrawn, so this one is retried, a kept one by a worker.
     if (isKept || !(await withdrawOperation(tenant, id))) return begun;
     if (attempt < MAX_ATTEMPTS) return this.#operate(by, agent, kind, change, attempt + 1);
-    throw new ConflictError(`Another operation is running: ${kind}`);
+    throw new ConflictError(`Another operation is running: ${kind}`, 'OPERATION_IN_FLIGHT');
   }
 
   /** Joins an operation in flight with the same input; false when that was not carried out. */
@@ -256,7 +257,7 @@ export class AgentOperations {
     const other = await waitUntilBegun(tenant, otherId);
     if (!other) return false;
     if (!isSameInput(other.input, row.input)) {
-      throw new ConflictError(`Another operation is running: ${other.kind}`);
+      throw new ConflictError(`Another operation is running: ${other.kind}`, 'OPERATION_IN_FLIGHT');
     }
     await joinOperation(tenant, row, other);
     return true;

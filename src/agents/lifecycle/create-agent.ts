@@ -107,7 +107,7 @@ export async function translateNameConflict<T>(
     return await insert();
   } catch (error) {
     if (!violates(error, 'agents_user_name_key')) throw error;
-    throw new ConflictError(`An agent named "${name}" exists already`);
+    throw new ConflictError(`An agent named "${name}" exists already`, 'NAME_TAKEN');
   }
 }
 

@@ -98,6 +98,7 @@ export class HostOperations {
         throw new ConflictError(
           `The worker of host ${id} last reported ${Math.round(load.unseenSeconds)} s ago (` +
             'drain the host and stop its worker first)',
+          'HOST_REPORTS',
         );
       }
       const lost = await wouldBeLost(db, id);
@@ -105,6 +106,7 @@ export class HostOperations {
         throw new ConflictError(
           `Removing host ${id} destroys the memories of ${lost.agents} agents for good (` +
             `repeat with ?confirm=${id} to confirm)`,
+          'CONFIRMATION_REQUIRED',
           { lost },
         );
       }
@@ -122,7 +124,7 @@ export class HostOperations {
       await db.lock('hosts');
       const load = await hostLoad(db, id);
       if (!load) throw new NotFoundError('Host not found');
-      if (load.removing) throw new ConflictError(`Host ${id} is being removed`);
+      if (load.removing) throw new ConflictError(`Host ${id} is being removed`, 'HOST_REMOVING');
       if (load.cordoned === cordoned) return;
       await db.query(
         `UPDATE hosts SET cordoned_at = ${cordoned ? 'now()' : 'NULL'}, updated_at = now()

@@ -41,11 +41,13 @@ export async function workspaceLocation(
     { agentId },
   );
   if (!agent || agent.desired === 'deleted') throw new NotFoundError('Agent not found');
-  if (agent.host !== host) throw new ConflictError('The agent has moved to another host: retry');
+  if (agent.host !== host)
+    throw new ConflictError('The agent has moved to another host: retry', 'AGENT_MOVED');
   const moving = agent.busy.find((kind) => MOVES_MEMORY.has(kind));
   if (moving !== undefined) {
     throw new ConflictError(
       'The memory of the agent is being replaced: try again when it is done',
+      'MEMORY_BUSY',
       {
         operation: moving,
       },

@@ -9,7 +9,10 @@ export class HostGoneError extends ConflictError {
   override readonly name = 'HostGoneError';
 
   constructor(host: string) {
-    super(`The agent's host ${host} was removed, and its memory is lost: remove the agent`);
+    super(
+      `The agent's host ${host} was removed, and its memory is lost: remove the agent`,
+      'HOST_GONE',
+    );
   }
 }
 

@@ -50,13 +50,12 @@ export class NoAnswerError extends Error {
           `The AI provider ${provider} does not have the model ${this.attempts.at(-1)?.model ?? ''}`,
         );
       case 'too_long':
-        return new BadRequestError('The conversation is too long for the model', {
-          code: 'context_length_exceeded',
-        });
+        return new BadRequestError(
+          'The conversation is too long for the model',
+          'context_length_exceeded',
+        );
       case 'refused':
-        return new BadRequestError('The AI provider refuses to answer this', {
-          code: 'content_refused',
-        });
+        return new BadRequestError('The AI provider refuses to answer this', 'content_refused');
       case 'bad_request':
         return new BadRequestError(`The AI provider ${provider} does not take this request`);
       case 'rate_limited':

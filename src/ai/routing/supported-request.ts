@@ -34,7 +34,7 @@ export class UnsupportedError extends BadRequestError {
   override readonly name = 'UnsupportedError';
 
   constructor(param: string, message = `${param} is not supported`) {
-    super(message, { code: 'unsupported_parameter', param });
+    super(message, 'unsupported_parameter', { param });
   }
 }
 

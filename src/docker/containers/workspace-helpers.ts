@@ -137,7 +137,7 @@ export class WorkspaceHelpers {
     { signal, still }: AskOptions,
   ): Promise<string> {
     const found = await this.#networks.find(spec.agentId);
-    if (!found) throw new ConflictError(NO_NETWORK);
+    if (!found) throw new ConflictError(NO_NETWORK, 'AGENT_NOT_RUNNING');
     const { runtime } = this.#options;
     const pushes = { network: found.Id, allow };
     const id = await createContainer(

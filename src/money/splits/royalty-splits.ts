@@ -185,6 +185,7 @@ export class RoyaltySplits {
       if (!RETRIED_STATUSES.some((retried) => retried === status)) {
         throw new ConflictError(
           `The split is ${status}: only partial or failed splits can be retried`,
+          'SPLIT_NOT_FAILED',
           { status },
         );
       }

@@ -79,7 +79,7 @@ export class AgentWallets {
       const current = await db.Wallet.count({ where: { userId, kind: 'agent' } });
       if (current >= MAX_AGENT_WALLETS) {
         const facts = { current, limit: MAX_AGENT_WALLETS };
-        throw new ConflictError('Too many agent wallets', facts);
+        throw new ConflictError('Too many agent wallets', 'WALLET_LIMIT_REACHED', facts);
       }
       const made = brought
         ? { address: brought.address, sealedKey: null }

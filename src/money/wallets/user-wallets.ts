@@ -106,7 +106,9 @@ export class UserWallets {
       const known = imported.find((each) => each.id === id || each.address === sealed.address);
       if (known) return known.address as Hex; // addresses are stored as `Hex`
       if (imported.length >= MAX_IMPORTED) {
-        throw new BadRequestError('Too many wallets', { limit: MAX_IMPORTED });
+        throw new BadRequestError('Too many wallets', 'WALLET_LIMIT_REACHED', {
+          limit: MAX_IMPORTED,
+        });
       }
       await addWallet(db, by, 'imported', { ...sealed, id, brought: key !== undefined });
       return sealed.address;

@@ -206,7 +206,7 @@ export class StillRunningError extends ConflictError {
 
   /** @param retryAfter seconds until the key is free at the latest. */
   constructor(readonly retryAfter = 1) {
-    super('A request with this Idempotency-Key is still running: retry later');
+    super('A request with this Idempotency-Key is still running: retry later', 'REQUEST_IN_FLIGHT');
   }
 }
 
@@ -217,6 +217,7 @@ export class AnswerDroppedError extends ConflictError {
   constructor() {
     super(
       'The answer to this Idempotency-Key is no longer kept. The request was carried out and does not run again: read its result, or use a new key for a new request',
+      'ANSWER_NOT_KEPT',
     );
   }
 }

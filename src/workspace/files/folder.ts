@@ -419,7 +419,7 @@ function refusalOf(error: unknown): unknown {
     case 'EXDEV':
       return new NotPlainError('path is on another file system than the workspace');
     case 'EEXIST':
-      return new ConflictError('The file already exists');
+      return new ConflictError('The file already exists', 'FILE_EXISTS');
     case 'ENAMETOOLONG':
       return new BadRequestError('A name in path is too long');
     case 'EACCES':

@@ -55,9 +55,13 @@ export async function withLock<T>(
 }
 
 const lockedBy = (lock: string) =>
-  new ConflictError('Another program is at work in the repository: retry when its lock is gone', {
-    lock,
-  });
+  new ConflictError(
+    'Another program is at work in the repository: retry when its lock is gone',
+    'REPOSITORY_BUSY',
+    {
+      lock,
+    },
+  );
 
 /** Removes a stale lock of a killed process of this platform. */
 export async function clearOwnLock(folder: Folder, name: string): Promise<void> {

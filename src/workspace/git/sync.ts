@@ -215,7 +215,8 @@ async function moveHead(
           branch === undefined
             ? (await folder.readIfThere(name, 4_096))?.bytes.toString().trimEnd()
             : await readBranch(git, branch);
-        if (now !== head) throw new ConflictError('The branch was moved by another program: retry');
+        if (now !== head)
+          throw new ConflictError('The branch was moved by another program: retry', 'BRANCH_MOVED');
         await replaceFile(root, { folder, name }, Buffer.from(`${hash}\n`));
       }),
     { makes: true },

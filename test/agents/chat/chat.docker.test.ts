@@ -176,7 +176,7 @@ describe('failed answer', () => {
     const refused = await ask({ agentId: id, message: 'hello' });
     expect([refused.status, refused.body]).toMatchObject([
       409,
-      { error: 'The agent is not running', status: 'stopped' },
+      { error: 'The agent is not running', code: 'AGENT_NOT_RUNNING', status: 'stopped' },
     ]);
     const path = `/api/chat?agentId=${id}`;
     expect((await platform.web(ada, 'GET', path)).body).toEqual({ messages: [] });

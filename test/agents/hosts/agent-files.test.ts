@@ -19,7 +19,12 @@ test('assembles an answer from any number of pieces', async () => {
 });
 
 test("passes on the host's refusal with its details", async () => {
-  const refused = { status: 409, message: 'not now', facts: { lock: 'index.lock' } };
+  const refused = {
+    status: 409,
+    message: 'not now',
+    code: 'REPOSITORY_BUSY',
+    facts: { lock: 'index.lock' },
+  };
   const failure = await files([JSON.stringify({ id: 1, refused })])
     .gitSync()
     .catch((error: unknown) => error);

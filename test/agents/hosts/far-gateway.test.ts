@@ -33,7 +33,8 @@ beforeEach(async () => {
   const { port } = gateway.address() as AddressInfo;
   const host: Pick<HostAccess, 'connect'> = {
     async connect(agent) {
-      if (agent.agentId === 'stopped') throw new ConflictError('The agent is not running');
+      if (agent.agentId === 'stopped')
+        throw new ConflictError('The agent is not running', 'AGENT_NOT_RUNNING');
       connected.push(agent);
       const socket = connect(port, '127.0.0.1');
       await once(socket, 'connect');

@@ -11,6 +11,7 @@ import {
 } from '../../../src/docker/containers/container-errors.js';
 import { BadGatewayError, ConflictError } from '../../../src/lib/errors.js';
 import type { HostAccess } from '../../../src/agents/hosts/host-access.js';
+import { errorOf } from '../../../src/agents/hosts/host-wire.js';
 import { HostListener, type HostListenerParts } from '../../../src/agents/hosts/host-listener.js';
 import {
   hostToken,
@@ -159,7 +160,11 @@ describe('remote host', () => {
   });
 
   test.each([
-    [new ConflictError('The agent is not running'), ConflictError, 'The agent is not running'],
+    [
+      new ConflictError('The agent is not running', 'AGENT_NOT_RUNNING'),
+      ConflictError,
+      'The agent is not running',
+    ],
     [new BadGatewayError('broke'), BadGatewayError, 'broke'],
     [new ContainerMissingError('a'), ContainerMissingError, 'Agent a has no container'],
     [new InvalidCursorError(), InvalidCursorError, 'cursor'],
@@ -180,6 +185,15 @@ describe('remote host', () => {
     await expect(reading).rejects.toThrow(kind);
     await expect(reading).rejects.toThrow(message);
     expect(seen).toEqual(['first']);
+  });
+
+  test('passes on the code of a conflict, and gives a conflict of an older release a code', async () => {
+    const thrown = new ConflictError('no memory', 'MEMORY_MISSING');
+    const url = await serve({ stats: () => Promise.reject(thrown) });
+    await expect(remote(url).stats('a')).rejects.toMatchObject({ code: 'MEMORY_MISSING' });
+    expect(errorOf({ kind: 'conflict', message: 'no' }, 'a')).toMatchObject({
+      code: 'OPERATION_IN_FLIGHT',
+    });
   });
 
   test('rejects callers with another key or for another host', async () => {

@@ -15,7 +15,7 @@ function refusedIn(body: ChatBody): unknown {
     supportedRequest(body);
   } catch (error) {
     if (!(error instanceof UnsupportedError)) throw error;
-    expect([error.status, error.facts.code]).toEqual([400, 'unsupported_parameter']);
+    expect([error.status, error.code]).toEqual([400, 'unsupported_parameter']);
     expect(error.message).toContain(String(error.facts.param));
     return error.facts.param;
   }

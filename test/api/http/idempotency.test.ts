@@ -45,8 +45,10 @@ const things = endpoint({
       await once(signal, 'abort');
       throw signal.reason;
     }
-    if (body.name === 'taken' && runs.length === 1) throw new ConflictError('thing is in use');
-    if (body.name === 'unpaid' && runs.length === 1) throw new PaymentRequiredError('no credit');
+    if (body.name === 'taken' && runs.length === 1)
+      throw new ConflictError('thing is in use', 'NAME_TAKEN');
+    if (body.name === 'unpaid' && runs.length === 1)
+      throw new PaymentRequiredError('no credit', 'PLAN_REQUIRED');
     if (body.name === 'bad') throw new BadRequestError('name is bad');
     if (body.name === 'busy' && runs.length === 1) throw new StillRunningError(3);
     if (body.name === 'crash' && runs.length === 1) throw new Error('crashed');
@@ -127,7 +129,10 @@ test('runs one of many concurrent requests and answers the others with 409 and R
   holdHandlers();
   const all = Array.from({ length: 8 }, () => make('a', 'k'));
   const refused = await Promise.any(all);
-  expect(refused.status).toBe(409);
+  expect([refused.status, await refused.json()]).toMatchObject([
+    409,
+    { code: 'REQUEST_IN_FLIGHT' },
+  ]);
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   release();
   const statuses = (await Promise.all(all)).map(({ status }) => status).sort();
@@ -139,7 +144,11 @@ test('rejects a different request with the same key with 422, even while the fir
   holdHandlers();
   const first = make('a', 'k');
   await until(() => runs.length === 1);
-  expect((await make('b', 'k')).status).toBe(422);
+  const other = await make('b', 'k');
+  expect([other.status, await other.json()]).toMatchObject([
+    422,
+    { code: 'IDEMPOTENCY_KEY_REUSED' },
+  ]);
   release();
   await first;
   expect((await make('b', 'k')).status).toBe(422);
@@ -230,7 +239,7 @@ describe('an answer that tables have', () => {
     const again = await find('a', 'k');
     expect([again.status, await again.json()]).toEqual([
       409,
-      { error: expect.stringContaining('is no longer kept') },
+      { error: expect.stringContaining('is no longer kept'), code: 'ANSWER_NOT_KEPT' },
     ]);
     expect((await find('b', 'k')).status).toBe(422);
     expect(runs).toHaveLength(1);

@@ -388,7 +388,12 @@ describe('cross-site requests', { tags: 'attack' }, () => {
     // The plain client is used because fetch in Node sets its own Sec-Fetch headers.
     const response = await plainPost(call, { ...signedIn, ...headers });
     expect(response.status).toBe(status);
-    if (status === 403) expect(response.body).toEqual({ error: 'Missing or invalid CSRF token' });
+    if (status === 403) {
+      expect(response.body).toEqual({
+        error: 'Missing or invalid CSRF token',
+        code: 'CSRF_TOKEN_REQUIRED',
+      });
+    }
     expect(handled).toHaveLength(status === 200 ? 1 : 0);
   });
 

@@ -283,7 +283,7 @@ describe('a volume that is removed or copied', () => {
 
   test('a late call opens no volume', async () => {
     const spec = await newAgent();
-    const late = () => Promise.reject(new ConflictError('by now'));
+    const late = () => Promise.reject(new ConflictError('by now', 'AGENT_NOT_RUNNING'));
     await expect(ask(spec, read, helpers, late)).rejects.toThrow('by now');
     expect(await helpersOf(spec)).toEqual([]);
   });
