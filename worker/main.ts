@@ -134,6 +134,7 @@ async function main(): Promise<void> {
       code: builtWorkflows(),
       gate: new DatabaseGate(),
       polling,
+      requests: metrics.requests,
       onSupervisionPass: (...pass) => metrics.recordSupervision(...pass),
     };
     await services.modelDiscovery.start();

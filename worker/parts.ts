@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { runtimeImages } from '../src/docker/containers/image-name.js';
 import type { HostEgress } from '../src/docker/egress/host-egress.js';
+import type { RequestSeconds } from '../src/platform/http/request-seconds.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import {
   accountDeletionRuns,
@@ -41,6 +42,7 @@ export interface ConnectedWorker extends WorkerDependencies {
   readonly lease: HostLease;
   readonly hostEgress: HostEgress;
   readonly polling: Polling;
+  readonly requests: RequestSeconds;
   readonly log: Logger;
 }
 
@@ -87,7 +89,8 @@ export function platformParts(worker: ConnectedWorker): Part[] {
 
 /** Returns the parts for the worker's Docker host, while it owns the lease on the host's name. */
 export function hostParts(worker: ConnectedWorker): Part[] {
-  const { database, docker, hostEgress, lease, log, services, settings, supervisors } = worker;
+  const { database, docker, hostEgress, lease, log, requests, services, settings, supervisors } =
+    worker;
   const { host } = settings.agents;
   const following = {
     database,
@@ -120,7 +123,7 @@ export function hostParts(worker: ConnectedWorker): Part[] {
     ),
     {
       name: 'host listener',
-      run: (signal) => serveHost({ settings, database, docker, lease, log }, signal),
+      run: (signal) => serveHost({ settings, database, docker, lease, log, requests }, signal),
     },
   ];
 }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { runtimeImages } from '../src/docker/containers/image-name.js';
 import type { DockerHost } from '../src/docker/containers/docker-host.js';
 import type { Database } from '../src/platform/database/database.js';
+import type { RequestSeconds } from '../src/platform/http/request-seconds.js';
 import { HostListener } from '../src/agents/hosts/host-listener.js';
 import { LocalHost } from '../src/agents/hosts/local-host.js';
 import { SecretBox } from '../src/platform/secrets/secret-box.js';
@@ -16,13 +17,14 @@ interface ServeHost {
   readonly docker: DockerHost;
   readonly lease: Pick<HostLease, 'held'>;
   readonly log: Logger;
+  readonly requests?: RequestSeconds | undefined;
   /** Loader of the program that accesses agents' workspaces; the build's program by default. */
   readonly helper?: () => Promise<string>;
 }
 
 /** Serves this host's agents to API processes elsewhere, if configured. @throws HostListenError */
 export async function serveHost(
-  { settings, database, docker, lease, log, helper = builtHelper }: ServeHost,
+  { settings, database, docker, lease, log, requests, helper = builtHelper }: ServeHost,
   signal: AbortSignal,
 ): Promise<void> {
   const { listener: wanted } = settings.hosts;
@@ -41,7 +43,16 @@ export async function serveHost(
   });
   const agentsNetwork = settings.agents.subnetPool;
   const names = new Set([...settings.http.ownNames, new URL(wanted.url).hostname]);
-  const listener = new HostListener({ id, host, secrets, names, agentsNetwork, log });
+  const noteRequest = requests?.of('host');
+  const listener = new HostListener({
+    id,
+    host,
+    secrets,
+    names,
+    agentsNetwork,
+    log,
+    noteRequest,
+  });
   await listener.listen(wanted.address, wanted.port);
   log.info({ at: wanted.url }, 'serving this host to API processes on other hosts');
   try {

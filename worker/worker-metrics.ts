@@ -1,6 +1,7 @@
 import { Gauge } from 'prom-client';
 import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
 import type { EgressState } from '../src/docker/egress/host-egress.js';
+import { RequestSeconds } from '../src/platform/http/request-seconds.js';
 import { ProcessMetrics } from '../src/platform/operators/process-metrics.js';
 import type { SdkMetrics } from './temporal-runtime.js';
 
@@ -34,6 +35,7 @@ type SupervisionCounts = Readonly<Record<(typeof SUPERVISION)[number], number>>;
 
 /** Metrics of a worker. */
 export class WorkerMetrics extends PollingMetrics {
+  readonly requests = new RequestSeconds(this.registry);
   readonly #supervision = SUPERVISION.map((what) => ({
     what,
     gauge: new Gauge({

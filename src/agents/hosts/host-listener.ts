@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Release } from '../../lib/fair-limiter.js';
+import type { NoteRequest } from '../../platform/http/request-seconds.js';
 import { isOwnHost } from '../../platform/http/own-hosts.js';
 import { ConflictError } from '../../lib/errors.js';
 import { tryParseJson } from '../../lib/json.js';
@@ -61,6 +62,8 @@ export interface HostListenerParts {
   /** Connections from the agents' network are dropped. */
   readonly agentsNetwork: string;
   readonly log: Logger;
+  /** Notes the duration of each call. */
+  readonly noteRequest?: NoteRequest | undefined;
   readonly pulseMs?: number;
   readonly stalledMs?: number;
   readonly maxCalls?: number;
@@ -120,7 +123,14 @@ export class HostListener {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { id, log, secrets } = this.#parts;
     const ending = new AbortController();
-    response.once('close', () => ending.abort());
+    const started = performance.now();
+    response.once('close', () => {
+      ending.abort();
+      const route = request.url === CALLS_PATH ? CALLS_PATH : undefined;
+      const status = response.writableFinished ? response.statusCode : undefined;
+      const seconds = (performance.now() - started) / 1000;
+      this.#parts.noteRequest?.(request.method ?? '', route, status, seconds);
+    });
     let release: Release | undefined;
     try {
       if (!isOwnHost(request, this.#parts.names)) return refuse(response, 421);

@@ -80,6 +80,22 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
+test('notes the duration of each call by the declared path', async () => {
+  const noted: unknown[] = [];
+  const url = await serve(
+    { stats: () => Promise.resolve(null) },
+    { noteRequest: (...request) => noted.push(request) },
+  );
+  await remote(url).stats('a');
+  await fetch(`${url}/made/up`);
+  await expect
+    .poll(() => noted)
+    .toEqual([
+      ['POST', '/v1/calls', 200, expect.any(Number)],
+      ['GET', undefined, 404, expect.any(Number)],
+    ]);
+});
+
 describe('host token', { tags: 'attack' }, () => {
   const read = (token: string, { now = Date.now(), host = 'far', box = secrets } = {}) =>
     readHostToken(box, host, token, now);
