@@ -170,16 +170,20 @@ export interface WorkerServices {
   readonly knownChains: KnownChains;
   readonly heartbeats: HeartbeatSender;
   readonly mails: MailSender;
-  readonly memorySizes: MemorySizes;
   readonly notifier: Notifier;
   readonly operationStore: OperationStore;
-  readonly reconciliation: Reconciliation;
   readonly releases: ReleaseStore;
   readonly retention: Retention;
   readonly securityEvents: EventEffects;
   readonly splits: SplitPayments;
   readonly volumes: AgentVolumeStore;
   readonly watchdogStore: WatchdogStore;
+}
+
+/** Services of a worker beside a Docker host. */
+export interface HostServices {
+  readonly memorySizes: MemorySizes;
+  readonly reconciliation: Reconciliation;
 }
 
 /*
@@ -337,12 +341,16 @@ const localEngine = ({
 }: Pick<ApiFoundation, 'docker' | 'settings'>): LocalEngine | undefined =>
   docker && { docker, id: settings.agents.host };
 
+export const createHostServices = ({ database, docker, settings }: Foundation): HostServices => ({
+  memorySizes: new MemorySizes(database, docker, runtimeImages(settings.agents).usual),
+  reconciliation: new Reconciliation(database, docker),
+});
+
 export function createWorkerServices({
   database,
-  docker,
   log,
   settings,
-}: Foundation & Pick<ApiFoundation, 'log'>): WorkerServices {
+}: Pick<ApiFoundation, 'database' | 'log' | 'settings'>): WorkerServices {
   const secrets = secretBox(settings);
   const { webUrl } = settings.http;
   const { usdc } = settings.chain;
@@ -368,11 +376,9 @@ export function createWorkerServices({
       webUrl,
       log,
     }),
-    memorySizes: new MemorySizes(database, docker, runtimeImages(settings.agents).usual),
     modelDiscovery: new ModelDiscovery({ ...ai, models, log }),
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
     operationStore: new OperationStore(database, secrets),
-    reconciliation: new Reconciliation(database, docker),
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),
     containerSpecs: new ContainerSpecs({

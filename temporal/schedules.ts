@@ -7,18 +7,20 @@ const MINUTE_MS = 60_000;
 
 const CALL_TIMEOUT_MS = 10_000;
 
+const reconciliationOf = (host: string): Schedule => ({
+  id: reconcileHostId(host),
+  workflow: 'reconcileHost',
+  args: [host],
+  everyMs: 5 * MINUTE_MS,
+  jitterMs: MINUTE_MS / 2,
+  overlap: ScheduleOverlapPolicy.SKIP,
+  // If the host's worker is gone, each pass is terminated before the next one.
+  runTimeoutMs: 4 * MINUTE_MS,
+});
+
 /** Returns the periodic workflows, except users' heartbeats, which have their own schedules. */
-const schedulesOf = (host: string): readonly Schedule[] => [
-  {
-    id: reconcileHostId(host),
-    workflow: 'reconcileHost',
-    args: [host],
-    everyMs: 5 * MINUTE_MS,
-    jitterMs: MINUTE_MS / 2,
-    overlap: ScheduleOverlapPolicy.SKIP,
-    // If the host's worker is gone, each pass is terminated before the next one.
-    runTimeoutMs: 4 * MINUTE_MS,
-  },
+const schedulesOf = (host: string | undefined): readonly Schedule[] => [
+  ...(host === undefined ? [] : [reconciliationOf(host)]),
   {
     id: 'roll-up-usage',
     workflow: 'rollUpUsage',
@@ -59,12 +61,12 @@ const schedulesOf = (host: string): readonly Schedule[] => [
 ];
 
 /**
- * Creates the schedules of this Docker host and of the platform, and triggers each once, unless an
+ * Creates the schedules of the platform and of the Docker host beside this worker, if any, and triggers each once, unless an
  * operator has paused it. Otherwise idempotent.
  *
  * @throws UnavailableError
  */
-export async function putSchedules(client: Client, host: string): Promise<void> {
+export async function putSchedules(client: Client, host: string | undefined): Promise<void> {
   for (const schedule of schedulesOf(host)) {
     await temporalCall(client, CALL_TIMEOUT_MS, async () => {
       const { paused } = await putSchedule(client, schedule);
@@ -80,7 +82,7 @@ export async function putSchedules(client: Client, host: string): Promise<void> 
  * @returns true if any was missing.
  * @throws UnavailableError
  */
-export async function restoreSchedules(client: Client, host: string): Promise<boolean> {
+export async function restoreSchedules(client: Client, host: string | undefined): Promise<boolean> {
   for (const { id } of schedulesOf(host)) {
     const isThere = await temporalCall(client, CALL_TIMEOUT_MS, async () => {
       try {

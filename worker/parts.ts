@@ -21,10 +21,11 @@ import { measureMemories } from './measure-memories.js';
 import {
   createHostWorkers,
   createPlatformWorkers,
-  type WorkerDependencies,
+  type HostDependencies,
+  type PlatformDependencies,
 } from './platform-worker.js';
 import type { Polling } from './polling.js';
-import { prepareTemporal } from './prepare-temporal.js';
+import { prepareTemporal, type PrepareDependencies } from './prepare-temporal.js';
 import { recoverPeriodically } from './recover.js';
 import { removeImagesPeriodically } from './remove-images.js';
 import type { HostLease } from './report-host.js';
@@ -37,8 +38,13 @@ import { serveHost } from './serve-host.js';
 const FIRST_EVENTS_MS = 30_000;
 
 /** Dependencies of the parts that start once Temporal was reached. */
-export interface ConnectedWorker extends WorkerDependencies {
+export interface ConnectedWorker extends PlatformDependencies {
   readonly client: Client;
+  readonly polling: Polling;
+  readonly log: Logger;
+}
+
+export interface ConnectedHost extends HostDependencies {
   readonly lease: HostLease;
   readonly hostEgress: HostEgress;
   readonly polling: Polling;
@@ -46,10 +52,14 @@ export interface ConnectedWorker extends WorkerDependencies {
   readonly log: Logger;
 }
 
+/** Returns the part that keeps search attributes and schedules; `host` is the Docker host beside the worker. */
+export const temporalPart = (temporal: PrepareDependencies): Part => ({
+  name: 'schedules',
+  run: (signal) => prepareTemporal(temporal, signal),
+});
+
 export function platformParts(worker: ConnectedWorker): Part[] {
-  const { client, connection, database, gate, log, namespace, services, settings, supervisors } =
-    worker;
-  const { host } = settings.agents;
+  const { client, database, gate, log, services, supervisors } = worker;
   const handOver = (name: string, rows: Handed): Part => ({
     name,
     run: (signal) => handOverPeriodically({ database, log }, rows, signal),
@@ -61,7 +71,6 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     log,
   };
   const scheduling = { database, schedules: new HeartbeatSchedules(client), log };
-  const temporal = { connection, client, namespace, host, log };
   return [
     {
       name: 'platform',
@@ -83,14 +92,13 @@ export function platformParts(worker: ConnectedWorker): Part[] {
       run: (signal) => sendNotifications({ database, notifier: services.notifier, log }, signal),
     },
     { name: 'database gate', run: (signal) => gate.keep(database, log, signal) },
-    { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },
   ];
 }
 
 /** Returns the parts for the worker's Docker host, while it owns the lease on the host's name. */
-export function hostParts(worker: ConnectedWorker): Part[] {
-  const { database, docker, hostEgress, lease, log, requests, services, settings, supervisors } =
-    worker;
+export function hostParts(worker: ConnectedHost): Part[] {
+  const { database, docker, hostEgress, hostServices, lease, log, requests, settings } = worker;
+  const { supervisors } = worker;
   const { host } = settings.agents;
   const following = {
     database,
@@ -101,7 +109,7 @@ export function hostParts(worker: ConnectedWorker): Part[] {
     onConnected: () => hostEgress.dockerIsBack(),
   };
   const hostEvents = new HostEvents(following);
-  const { memorySizes } = services;
+  const { memorySizes } = hostServices;
   const measuring = { database, supervisors, memorySizes, docker, host, log };
   const { usual } = runtimeImages(settings.agents);
   const onceLeased = (name: string, run: Part['run']): Part => ({

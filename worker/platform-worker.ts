@@ -31,7 +31,7 @@ import type { DockerHost } from '../src/docker/containers/docker-host.js';
 import type { Database } from '../src/platform/database/database.js';
 import type { DockerAbsences } from '../src/agents/watchdog/docker-absence.js';
 import type { AgentGuard } from '../src/agents/local-repair/agent-guard.js';
-import type { WorkerServices } from '../src/services.js';
+import type { HostServices, WorkerServices } from '../src/services.js';
 import {
   MAIL_TASK_QUEUE,
   PLATFORM_TASK_QUEUE,
@@ -79,6 +79,7 @@ export interface WorkerDependencies {
   readonly namespace: string;
   readonly settings: Settings;
   readonly services: WorkerServices;
+  readonly hostServices: HostServices;
   readonly accountDeletions: AccountDeletions;
   readonly supervisors: Supervisors;
   readonly database: Database;
@@ -96,8 +97,10 @@ export interface WorkerDependencies {
 
 export type PlatformDependencies = Omit<
   WorkerDependencies,
-  'absences' | 'docker' | 'guard' | 'limiters' | 'progress'
+  'absences' | 'docker' | 'guard' | 'hostServices' | 'limiters' | 'progress'
 >;
+
+export type HostDependencies = Omit<WorkerDependencies, 'accountDeletions' | 'code' | 'gate'>;
 
 /** Creates the worker for workflows and records, and the one for mails: both may run anywhere. */
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
@@ -149,10 +152,11 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
 }
 
 /** Creates one host's workers: for its Docker daemon, for its agents' starts, and for their heartbeats. */
-export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const { absences, docker, guard, limiters, progress, services, settings, supervisors } =
-    dependencies;
-  const { clones, heartbeats, memorySizes, reconciliation, releases, volumes } = services;
+export async function createHostWorkers(dependencies: HostDependencies): Promise<Worker[]> {
+  const { absences, docker, guard, hostServices, limiters } = dependencies;
+  const { progress, services, settings, supervisors } = dependencies;
+  const { memorySizes, reconciliation } = hostServices;
+  const { clones, heartbeats, releases, volumes } = services;
   const { agentPorts: ports, containerSpecs: specs, watchdogStore: states } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
@@ -214,7 +218,7 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
 const commonOptions = ({
   connection,
   namespace,
-}: PlatformDependencies): Pick<
+}: Pick<WorkerDependencies, 'connection' | 'namespace'>): Pick<
   WorkerOptions,
   'connection' | 'namespace' | 'shutdownGraceTime' | 'shutdownForceTime'
 > => ({

@@ -13,7 +13,8 @@ export interface PrepareDependencies {
   readonly connection: NativeConnection;
   readonly client: Client;
   readonly namespace: string;
-  readonly host: string;
+  /** The Docker host beside the worker; undefined for a worker without one. */
+  readonly host: string | undefined;
   readonly log: Logger;
 }
 

@@ -385,6 +385,17 @@ describe('settings from the environment', () => {
     expect(beside({ ...production, AGENT_HOST: 'host-1' })).toEqual(['host-1', true]);
   });
 
+  test('reads the roles of a worker', () => {
+    const rolesOf = (env = {}) => [...loadSettings({ ...NEEDED, ...env }).hosts.workerRoles];
+    expect(rolesOf()).toEqual(['workflows', 'host']);
+    expect(rolesOf({ WORKER_ROLES: 'host' })).toEqual(['host']);
+    for (const WORKER_ROLES of ['hosts', ',', 'host,api']) {
+      expect(problemsOf({ ...NEEDED, WORKER_ROLES })).toEqual([
+        'WORKER_ROLES must be one or both of workflows, host, separated by commas',
+      ]);
+    }
+  });
+
   test('configures a provider by a key or by an address alone', () => {
     const { ai } = loadSettings({
       ...NEEDED,

@@ -36,6 +36,7 @@ import type { SecretBox } from '../../src/platform/secrets/secret-box.js';
 import {
   createAccountDeletions,
   createApiServices,
+  createHostServices,
   createWorkerServices,
 } from '../../src/services.js';
 import type { Meter } from '../../src/ai/usage/meter.js';
@@ -257,7 +258,8 @@ async function build(
   const startWorkers = async ({ telling: tells = true }: { readonly telling?: boolean } = {}) => {
     const agents = { ...settings.agents, aiPort: agentsListening.port };
     const onAgentsPort = { ...settings, agents };
-    const services = createWorkerServices({ settings: onAgentsPort, database: db, docker, log });
+    const services = createWorkerServices({ settings: onAgentsPort, database: db, log });
+    const hostServices = createHostServices({ settings: onAgentsPort, database: db, docker });
     const { namespace } = temporal;
     const connection = options.temporalForWorkers
       ? await NativeConnection.connect({
@@ -278,6 +280,7 @@ async function build(
       namespace,
       settings: onAgentsPort,
       services,
+      hostServices,
       accountDeletions: createAccountDeletions({
         settings: onAgentsPort,
         database: db,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { STATE_DIRECTORY, containerName } from '../../../src/docker/containers/container-spec.js';
 import type { DiskLimits } from '../../../src/docker/containers/disk-limits.js';
-import { createWorkerServices } from '../../../src/services.js';
+import { createHostServices } from '../../../src/services.js';
 import { measureDue, MeasuringPace } from '../../../worker/measure-memories.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
 import { runInContainer } from '../../support/run-in-container.js';
@@ -36,7 +36,7 @@ const write = (id: string, file: string, mib: number) =>
 /** Measures volumes as the worker does when its interval is over. */
 async function measure(): Promise<void> {
   const { db: database, dockerHost: docker, log, settings, supervisors } = platform;
-  const { memorySizes } = createWorkerServices({ settings, database, docker, log });
+  const { memorySizes } = createHostServices({ settings, database, docker });
   const { host } = settings.agents;
   const parts = { database, supervisors, memorySizes, docker, host, log };
   await measureDue(parts, 0, new AbortController().signal);

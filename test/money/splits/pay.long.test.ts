@@ -29,7 +29,6 @@ import { paymentLab, type PaymentLab } from '../payments/support.js';
 import { textsOfRows } from '../../platform/database/traces.js';
 import { CHAIN_ID, PATH_USD } from '../../support/chain/chain.js';
 import { keptKeysOf, secretsOfMoneyIn } from '../../support/chain/money-secrets.js';
-import { DockerHost } from '../../../src/docker/containers/docker-host.js';
 import { textsOfHistories } from '../../support/histories.js';
 import { keptLog, testEnvironment } from '../../support/platform-environment.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../../support/temporal.js';
@@ -142,8 +141,7 @@ function unheard(steps: SplitPayments): Pick<SplitPayments, 'request' | 'settle'
 async function startWorkers(): Promise<void> {
   const { client, connection, namespace } = temporal;
   const database = lab.database.db;
-  const docker = new DockerHost({ dockerHost: 'unix:///nowhere/docker.sock' });
-  const worker = createWorkerServices({ settings, database, docker, log });
+  const worker = createWorkerServices({ settings, database, log });
   const services = createPaymentServices({ settings, database, log });
   const code = await workflowCode();
   const ending = new AbortController();
