@@ -203,6 +203,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     database,
     engine,
     secrets,
+    ca: settings.hosts.ca,
     log,
     helper,
     image: runtimeImages(settings.agents).usual,

@@ -41,6 +41,7 @@ export async function serveHost(
     image: runtimeImages(settings.agents).usual,
     allow: settings.outbound.allow,
   });
+  const { tls } = wanted;
   const agentsNetwork = settings.agents.subnetPool;
   const names = new Set([...settings.http.ownNames, new URL(wanted.url).hostname]);
   const noteRequest = requests?.of('host');
@@ -50,6 +51,7 @@ export async function serveHost(
     secrets,
     names,
     agentsNetwork,
+    tls,
     log,
     noteRequest,
   });

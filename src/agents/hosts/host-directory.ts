@@ -31,6 +31,8 @@ interface HostDirectoryParts {
   /** Undefined for a process that uses no engine of its own. */
   readonly engine: LocalEngine | undefined;
   readonly secrets: SecretBox;
+  /** The certificate of the authority of hosts' workers; Node's usual ones by default. */
+  readonly ca: string | undefined;
   readonly log: Logger;
   readonly image: string;
   readonly helper: () => Promise<string>;
@@ -126,8 +128,8 @@ export class HostDirectory {
   }
 
   #remote(id: string, url: string): RemoteHost {
-    const { log, secrets } = this.#parts;
-    return new RemoteHost({ id, url, secrets, log });
+    const { ca, log, secrets } = this.#parts;
+    return new RemoteHost({ id, url, ca, secrets, log });
   }
 }
 

@@ -1,4 +1,5 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import https from 'node:https';
 import { BlockList, isIPv6, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
@@ -13,6 +14,7 @@ import { QuotaLimiter } from '../../lib/quota-limiter.js';
 import { readTextUpTo } from '../../lib/read-beginning.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { HostAccess } from './host-access.js';
+import type { HostTls } from './settings.js';
 import { isForBody, readHostToken, UsedTokens } from './host-token.js';
 import {
   ANSWER_TYPE,
@@ -61,6 +63,8 @@ export interface HostListenerParts {
   readonly names: ReadonlySet<string>;
   /** Connections from the agents' network are dropped. */
   readonly agentsNetwork: string;
+  /** Without a certificate the listener speaks plain HTTP. */
+  readonly tls?: HostTls | undefined;
   readonly log: Logger;
   /** Notes the duration of each call. */
   readonly noteRequest?: NoteRequest | undefined;
@@ -87,10 +91,12 @@ export class HostListener {
     const [network = '', bits] = parts.agentsNetwork.split('/');
     const agents = new BlockList();
     agents.addSubnet(network, Number(bits), 'ipv4');
-    this.#server = http.createServer(
-      { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
-      (request, response) => void this.#serve(request, response),
-    );
+    const timeouts = { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS };
+    const { tls } = parts;
+    const serve: http.RequestListener = (request, response) => void this.#serve(request, response);
+    this.#server = tls
+      ? https.createServer({ ...timeouts, ...tls }, serve)
+      : http.createServer(timeouts, serve);
     this.#server.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
       void this.#connect(request, socket);
     });

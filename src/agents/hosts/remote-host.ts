@@ -47,6 +47,8 @@ export class HostUnreachableError extends UnavailableError {
 interface RemoteHostParts {
   readonly id: string;
   readonly url: string;
+  /** The certificate of the authority of the worker's; Node's usual ones by default. */
+  readonly ca?: string | undefined;
   readonly secrets: SecretBox;
   readonly log: Logger;
   readonly admissionMs?: number;
@@ -73,12 +75,13 @@ export class RemoteHost implements HostAccess {
   }
 
   connect({ agentId, userId }: AgentRef): Promise<Duplex> {
-    const { admissionMs = ADMISSION_MS, id, log, secrets, url } = this.#parts;
+    const { admissionMs = ADMISSION_MS, ca, id, log, secrets, url } = this.#parts;
     const call = JSON.stringify({ agentId, userId });
     const { request: open } = url.startsWith('https:') ? https : http;
     return new Promise((resolve, reject) => {
       const request = open(`${url}${GATEWAY_PATH}`, {
         agent: false,
+        ca,
         timeout: admissionMs,
         headers: {
           connection: 'Upgrade',
@@ -165,13 +168,14 @@ export class RemoteHost implements HostAccess {
   }
 
   async #send(call: HostCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
-    const { id, secrets, url } = this.#parts;
+    const { ca, id, secrets, url } = this.#parts;
     const { status, body } = await boundedRequest({
       url: `${url}${CALLS_PATH}`,
       // `boundedRequest` serializes the body to the same text.
       headers: { authorization: `Bearer ${hostToken(secrets, id, JSON.stringify(call))}` },
       body: call,
       accept: ANSWER_TYPE,
+      ca,
       signal,
     });
     if (status === 200 && body) return body;

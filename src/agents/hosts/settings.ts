@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { hostname } from 'node:os';
 import { plainFault, switchedAddress } from '../../platform/environment/address.js';
 import { area, variable } from '../../platform/environment/area.js';
@@ -23,6 +24,20 @@ const workerRoles = textAs(
   },
 );
 
+const certificate = pem('a certificate as PEM', (text) => new X509Certificate(text));
+const privateKey = pem('a private key as PEM, without a password', createPrivateKey);
+
+function pem(what: string, parse: (text: string) => unknown) {
+  return textAs(what, (text) => {
+    try {
+      parse(text);
+      return text;
+    } catch {
+      return undefined; // in another format
+    }
+  });
+}
+
 export const hostSettings = area(
   'Docker hosts',
   () => ({
@@ -45,33 +60,67 @@ export const hostSettings = area(
         whenUnset: 'from `HOST_LISTEN`',
       },
     ),
+    certificate: variable(
+      'HOST_TLS_CERT',
+      certificate.optional(),
+      'certificate by which a worker serves its host, for the name in `HOST_URL`, mostly as `HOST_TLS_CERT_FILE`',
+      { whenUnset: 'without TLS, as behind a proxy that ends it' },
+    ),
+    key: variable('HOST_TLS_KEY', privateKey.optional(), 'its key', { secret: true }),
+    ca: variable(
+      'HOST_TLS_CA',
+      certificate.optional(),
+      "certificate of the authority that API processes trust for hosts' workers",
+      { whenUnset: "Node's usual ones" },
+    ),
     tls: variable(
       'HOST_TLS',
       boolean.prefault('true'),
       '`false`: in production `HOST_URL` may be `http` beyond this machine, because nobody else reaches that network',
     ),
   }),
-  ({ listen, url, workerRoles: roles }) => ({
+  ({ ca, certificate: cert, key, listen, url, workerRoles: roles }) => ({
     workerRoles: roles,
-    listener: listen === undefined ? undefined : listenerOf(listen, url),
+    ca,
+    listener: listen === undefined ? undefined : listenerOf(listen, url, tlsOf(cert, key)),
   }),
   (values, mode) => {
-    const { listen, tls, url } = values;
+    const { certificate: cert, key, listen, tls, url } = values;
+    if ((cert === undefined) !== (key === undefined)) {
+      return ['HOST_TLS_CERT and HOST_TLS_KEY must be set together'];
+    }
+    const served = tlsOf(cert, key);
+    if (served && !new X509Certificate(served.cert).checkPrivateKey(createPrivateKey(served.key))) {
+      return ['HOST_TLS_KEY must be the key of HOST_TLS_CERT'];
+    }
+    if (served && url?.startsWith('http:')) {
+      return ['HOST_URL must start with https://, because HOST_TLS_CERT makes the worker use TLS'];
+    }
     if (listen === undefined || !tls || !mode.production) return [];
-    const fault = plainFault(listenerOf(listen, url).url, mode);
+    const fault = plainFault(listenerOf(listen, url, served).url, mode);
     return fault === undefined
       ? []
       : [`HOST_URL ${fault}; or set HOST_TLS=false where nobody else reaches the worker`];
   },
 );
 
-function listenerOf(listen: string, url: string | undefined) {
+/** A certificate and its key, as PEM. */
+export interface HostTls {
+  readonly cert: string;
+  readonly key: string;
+}
+
+const tlsOf = (cert: string | undefined, key: string | undefined): HostTls | undefined =>
+  cert === undefined || key === undefined ? undefined : { cert, key };
+
+function listenerOf(listen: string, url: string | undefined, tls: HostTls | undefined) {
   const { address, port } = splitListenAddress(listen);
   // A wildcard address cannot be called: other machines use this machine's host name.
   const isEvery = address === '0.0.0.0' || address === '::';
   return {
     address,
     port,
-    url: url ?? `http://${isEvery ? hostname() : inUrl(address)}:${port}`,
+    tls,
+    url: url ?? `${tls ? 'https' : 'http'}://${isEvery ? hostname() : inUrl(address)}:${port}`,
   };
 }

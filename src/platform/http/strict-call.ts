@@ -29,6 +29,8 @@ export interface StrictCall {
   readonly signal: AbortSignal;
   /** The connection pool; without an agent the call opens a new connection. */
   readonly agent?: http.Agent;
+  /** The certificate of the server's authority; Node's usual ones by default. */
+  readonly ca?: string | undefined;
 }
 
 export interface BoundedResponse {
@@ -43,7 +45,7 @@ export interface BoundedResponse {
  * @throws connection errors and the signal's reason, also while the body is read; ResponseTooLargeError
  */
 export function boundedRequest(call: StrictCall): Promise<BoundedResponse> {
-  const { accept, agent = false, body, headers, signal, url } = call;
+  const { accept, agent = false, body, ca, headers, signal, url } = call;
   const { request: open } = url.startsWith('https:') ? https : http;
   const sent = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
@@ -59,6 +61,7 @@ export function boundedRequest(call: StrictCall): Promise<BoundedResponse> {
         ...headers,
       },
       agent,
+      ca,
       signal,
       maxHeaderSize: MAX_HEAD_BYTES,
     });
