@@ -131,12 +131,13 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
     temporalFound.catch((error: unknown) => log.error({ err: error }, 'no workflow can run'));
     const { requests } = metrics;
     const parts = { ...services, settings, database, log, requests };
+    const { backendPort, host, webPort } = settings.http;
     const backend = createBackend(parts);
-    const served = await backend.listen(settings.http.host, settings.http.backendPort);
+    const served = await backend.listen(host, backendPort, 'BACKEND_PORT');
     open.push(served);
     const client = new BackendClient(settings.http.backendUrl, settings.http.internalApiKey);
     const web = createWeb({ ...parts, backend: client });
-    const servedWeb = await web.listen(settings.http.host, settings.http.webPort);
+    const servedWeb = await web.listen(host, webPort, 'WEB_PORT');
     open.push(servedWeb);
     addresses.push(servedWeb.url, served.url);
     if (!settings.mail.available) {

@@ -3,22 +3,11 @@ import {
   DockerUnavailableError,
 } from '../../src/docker/containers/container-errors.js';
 import type { DockerHost } from '../../src/docker/containers/docker-host.js';
-import { ListenError, type Listening } from '../http/server.js';
+import type { Listening } from '../http/server.js';
 import { createContainersListener, type ContainersDependencies } from './containers.js';
 
 /** Milliseconds between attempts to listen on Docker's bridge while Docker is unavailable. */
 const RETRY_MS = 5_000;
-
-/** The listener for agents could not bind to its configured address. */
-export class AgentsNotServedError extends Error {
-  override readonly name = 'AgentsNotServedError';
-
-  constructor(cause: ListenError) {
-    super(`${cause.message}: set AGENT_AI_PORT to a free port, for the agents' AI calls`, {
-      cause,
-    });
-  }
-}
 
 interface AgentsServed extends Pick<Listening, 'close'> {
   /** Undefined while Docker's bridge is awaited. */
@@ -27,7 +16,7 @@ interface AgentsServed extends Pick<Listening, 'close'> {
 
 /**
  * Serves agents on Docker's bridge. The bridge needs a running Docker: until then, retries in the background.
- * @throws AgentsNotServedError if the address is in use.
+ * @throws ListenError.
  */
 export async function serveAgents(
   dependencies: ContainersDependencies & { readonly docker: DockerHost },
@@ -40,7 +29,11 @@ export async function serveAgents(
 
   const attempt = async () => {
     const host = settings.agents.aiHost ?? (await bridgeAddress(docker));
-    listening = await createContainersListener(dependencies).listen(host, settings.agents.aiPort);
+    listening = await createContainersListener(dependencies).listen(
+      host,
+      settings.agents.aiPort,
+      'AGENT_AI_PORT',
+    );
     log.info({ url: listening.url }, 'serving agents');
   };
   const attemptLater = () => {
@@ -55,7 +48,6 @@ export async function serveAgents(
   try {
     await attempt();
   } catch (error) {
-    if (error instanceof ListenError) throw new AgentsNotServedError(error);
     if (!(error instanceof ContainerError)) throw error;
     log.warn({ reason: error.message }, 'agents are not served yet: retrying');
     attemptLater();

@@ -68,8 +68,8 @@ export interface Listener {
   readonly app: Koa;
   /** Builds the OpenAPI document of the endpoints. */
   document(): Json;
-  /** Starts to serve; port 0 picks a free port. @throws ListenError, for example if the port is in use. */
-  listen(host: string, port: number): Promise<Listening>;
+  /** Starts to serve; port 0 picks a free port, and `variable` is the setting of the port. @throws ListenError, for example if the port is in use. */
+  listen(host: string, port: number, variable?: string): Promise<Listening>;
 }
 
 /** Builds the Koa application that serves the endpoints and their OpenAPI document. */
@@ -126,7 +126,11 @@ export function createListener(options: ListenerOptions): Listener {
 
   const handle = app.callback();
   const serve: RequestListener = (request, response) => void handle(request, response);
-  return { app, document, listen: (host, port) => server.listen(serve, host, port, others) };
+  return {
+    app,
+    document,
+    listen: (host, port, variable) => server.listen(serve, { host, port, variable }, others),
+  };
 }
 
 const CLIENT_LEFT = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE']);

@@ -15,18 +15,28 @@ export interface Listening {
   close(): Promise<void>;
 }
 
+/** An address to listen on; `variable` is the setting of its port. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly variable?: string | undefined;
+}
+
 /** A failure to start a listener; the message gives the reason in one sentence. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
 
-  /** @param code the system's error code, for example `EADDRINUSE`. */
+  /** @param code the system's error code, for example `EADDRINUSE`. @param variable the setting of the port. */
   constructor(
     readonly code: string,
     readonly host: string,
     readonly port: number,
+    variable: string | undefined,
     options?: ErrorOptions,
   ) {
-    super(`Cannot listen on ${host}:${port}: ${REASONS[code] ?? code}`, options);
+    const reason = REASONS[code] ?? code;
+    const todo = variable === undefined ? '' : `; set ${variable} to another port`;
+    super(`Cannot listen on ${host}:${port}: ${reason}${todo}`, options);
   }
 }
 
@@ -122,8 +132,7 @@ export class Server {
   /** @param others serves requests for names that it owns, in place of `handle`. */
   async listen(
     handle: http.RequestListener,
-    host: string,
-    port: number,
+    { host, port, variable }: ListenAddress,
     others?: OtherNames,
   ): Promise<Listening> {
     const { headersMs, requestMs } = this.bounds;
@@ -149,7 +158,8 @@ export class Server {
     });
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
-        reject(new ListenError(error.code ?? error.name, host, port, { cause: error }));
+        const code = error.code ?? error.name;
+        reject(new ListenError(code, host, port, variable, { cause: error }));
       });
       server.listen(port, host, resolve);
     });

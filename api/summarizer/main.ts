@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   let listening: Listening | undefined;
   try {
     const listener = createSummarizer({ pages, http, chain, log, requests });
-    listening = await listener.listen(http.host, http.summarizerPort);
+    listening = await listener.listen(http.host, http.summarizerPort, 'SUMMARIZER_PORT');
     if (process.send === undefined) console.log(`The summarizer is at ${listening.url}`);
     readiness.serves();
     reportReady();

@@ -506,10 +506,10 @@ describe('listener socket', () => {
       log: pino({ level: 'silent' }),
       settings: HTTP_SETTINGS,
     });
-    const failure = second.listen('127.0.0.1', port);
+    const failure = second.listen('127.0.0.1', port, 'WEB_PORT');
     await expect(failure).rejects.toBeInstanceOf(ListenError);
     await expect(failure).rejects.toThrow(
-      `Cannot listen on 127.0.0.1:${port}: the port is taken by another program`,
+      `Cannot listen on 127.0.0.1:${port}: the port is taken by another program; set WEB_PORT to another port`,
     );
   });
 

@@ -1,8 +1,11 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { generatePrivateKey } from 'viem/accounts';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../../dev/ports.js';
 import { builtProgram } from '../../../dev/root.js';
 import { MIGRATIONS } from '../../../src/platform/database/migrations/index.js';
 import { testEnvironment } from '../../support/platform-environment.js';
@@ -72,6 +75,34 @@ test('no process that uses workflows starts with a namespace that Temporal does 
       /exited with 1:[^]*has no namespace "absent": run temporal operator namespace create --namespace absent/,
     );
   }
+});
+
+test.each([
+  ['api/main.js', 'WEB_PORT'],
+  ['api/main.js', 'BACKEND_PORT'],
+  ['api/containers/main.js', 'AGENT_AI_PORT'],
+  ['api/summarizer/main.js', 'SUMMARIZER_PORT'],
+])('%s does not start on a taken %s', async (program, variable) => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void taken.close());
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo; // never a string for a TCP listener
+  const ports = ['WEB_PORT', 'BACKEND_PORT', 'METRICS_PORT', 'SUMMARIZER_METRICS_PORT'];
+  const output = await outputOf(program, database.url, {
+    ...Object.fromEntries(
+      await Promise.all(ports.map(async (each) => [each, String(await freePort())])),
+    ),
+    AGENT_AI_HOST: '127.0.0.1',
+    HOST: '127.0.0.1',
+    TEMPORAL_ADDRESS: temporal.address,
+    TEMPORAL_NAMESPACE: temporal.namespace,
+    [variable]: String(port),
+  });
+  expect(output).toMatch(
+    new RegExp(
+      `exited with 1:[^]*Cannot listen on 127.0.0.1:${port}: .* set ${variable} to another port`,
+    ),
+  );
 });
 
 test('neither the API nor the migration without owner starts if a migration is missing', async () => {
