@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { configuredDocker } from '../src/docker/containers/docker-host.js';
 import type { Database } from '../src/platform/database/database.js';
-import { CheckFailedError } from '../src/platform/operators/readiness.js';
 import { createHostServices } from '../src/services.js';
 import type { Settings } from '../src/settings.js';
+import { hostChecks } from './checks.js';
 import { openHostEgress } from './host-egress.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
 import { alreadyRunning } from './parts.js';
@@ -40,14 +40,7 @@ export function createHostRole({ settings, database, log, atHand }: HostRolePart
     docker,
     hostEgress,
     /** The checks of readiness that concern the host. */
-    checks: {
-      async docker() {
-        if (!(await docker.available())) throw new CheckFailedError('Docker does not answer');
-      },
-      lease() {
-        if (!lease.isHeld) throw new CheckFailedError(`This engine does not have the name ${id}`);
-      },
-    },
+    checks: hostChecks(id, docker, lease),
     /** Starts what needs no Temporal, until `stop` aborts. @throws HostNameTakenError, RuntimeMissingError */
     async start(stop: AbortController) {
       // The lease on the host's name comes first: local repairs depend on it.

@@ -11,8 +11,9 @@ import { createAccountDeletions, createWorkerServices } from '../src/services.js
 import { logServing } from '../src/platform/operators/serving-line.js';
 import { loadSettings } from '../src/settings.js';
 import { temporalConnection } from '../temporal/connection.js';
-import { awayError, checkNamespace, nameOf } from '../temporal/start-check.js';
+import { nameOf } from '../temporal/start-check.js';
 import { Supervisors } from '../temporal/supervisors.js';
+import { temporalCheck } from './checks.js';
 import { connectPatiently } from './connect.js';
 import { DatabaseGate } from './database-gate.js';
 import { createHostRole } from './host-role.js';
@@ -55,11 +56,7 @@ async function main(): Promise<void> {
   const polling = new Polling();
   const readiness = new Readiness({
     ...databaseChecks(database),
-    async temporal() {
-      if (!atHand.connected) throw awayError(place);
-      await checkNamespace(atHand.connected.connection, place);
-      polling.require();
-    },
+    temporal: temporalCheck(() => atHand.connected?.connection, place, polling),
     ...hostRole?.checks,
   });
   void ended.then(() => readiness.ends());

@@ -13,11 +13,11 @@ import { logServing } from '../src/platform/operators/serving-line.js';
 import { loadPaymentSettings } from '../src/settings.js';
 import { ChainSigners } from '../temporal/chain-signers.js';
 import { temporalConnection } from '../temporal/connection.js';
-import { awayError, checkNamespace, nameOf } from '../temporal/start-check.js';
+import { nameOf } from '../temporal/start-check.js';
+import { nodeCheck, temporalCheck } from './checks.js';
 import { connectPatiently } from './connect.js';
 import { handOverPeriodically } from './hand-over.js';
 import { payments, paymentSessions } from './handed-rows.js';
-import { nodeCheck } from './node-check.js';
 import { openOperators } from './operators.js';
 import { createPaymentWorker } from './payment-worker.js';
 import { Polling } from './polling.js';
@@ -53,11 +53,7 @@ async function main(): Promise<void> {
   const polling = new Polling();
   const readiness = new Readiness({
     ...databaseChecks(database),
-    async temporal() {
-      if (!connection) throw awayError(place);
-      await checkNamespace(connection, place);
-      polling.require();
-    },
+    temporal: temporalCheck(() => connection, place, polling),
     node: nodeCheck(settings.chain),
   });
   void ended.then(() => readiness.ends());
