@@ -7,6 +7,7 @@ import { variablesOf } from '../src/platform/environment/area.js';
 const OUR_IMAGE = /^agent-platform-service:/;
 const LOOPBACK = '127.0.0.1';
 const SOCKET = '/var/run/docker.sock';
+const DOCKER_FOLDER = '/var/lib/docker';
 const SECRETS = '/run/secrets/';
 
 /** Capabilities of services whose image needs some. */
@@ -51,7 +52,15 @@ const service = z.object({
   ports: z
     .array(z.object({ host_ip: z.string().optional(), published: z.coerce.string() }))
     .default([]),
-  volumes: z.array(z.object({ type: z.string(), source: z.string().optional() })).default([]),
+  volumes: z
+    .array(
+      z.object({
+        type: z.string(),
+        source: z.string().optional(),
+        read_only: z.boolean().default(false),
+      }),
+    )
+    .default([]),
 });
 
 /** The parts of a project that the rules need, as `docker compose config --format json` prints them. */
@@ -137,9 +146,12 @@ const RULES: readonly Rule[] = [
   ({ name, network_mode: mode }) =>
     when(mode === 'host' && !ON_HOST.includes(name), "is on the machine's own network"),
   ({ name, volumes }) =>
-    volumes.flatMap(({ source = '', type }) => {
+    volumes.flatMap(({ read_only: isReadOnly, source = '', type }) => {
       if (type !== 'bind') return [];
       if (source === SOCKET) return when(name !== 'host', "has Docker's socket");
+      if (name === 'host' && source === DOCKER_FOLDER) {
+        return when(!isReadOnly, `can write to ${DOCKER_FOLDER}`);
+      }
       return when(!/\/deploy\/[\w./-]+$/.test(source), `mounts ${source}`);
     }),
 ];

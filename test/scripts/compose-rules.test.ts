@@ -48,7 +48,10 @@ const project = {
     host: {
       ...ours,
       network_mode: 'host',
-      volumes: [{ type: 'bind', source: '/var/run/docker.sock' }],
+      volumes: [
+        { type: 'bind', source: '/var/run/docker.sock' },
+        { type: 'bind', source: '/var/lib/docker', read_only: true },
+      ],
     },
     summarizer: {
       ...ours,
@@ -65,6 +68,7 @@ test('accepts a project that follows the rules', () => {
   expect(composeFaults(composeProject.parse(project))).toEqual([]);
 });
 
+const dockerFolder = { type: 'bind', source: '/var/lib/docker', read_only: true };
 const socket = { volumes: [{ type: 'bind', source: '/var/run/docker.sock' }] };
 
 test.each<[service: keyof typeof project.services, change: object, fault: string]>([
@@ -111,6 +115,8 @@ test.each<[service: keyof typeof project.services, change: object, fault: string
   ['api', { network_mode: 'host' }, "api is on the machine's own network"],
   ['api', socket, "api has Docker's socket"],
   ['api', { volumes: [{ type: 'bind', source: '/etc' }] }, 'api mounts /etc'],
+  ['api', { volumes: [dockerFolder] }, 'api mounts /var/lib/docker'],
+  ['host', { volumes: [{ ...dockerFolder, read_only: false }] }, 'host can write to /var/lib'],
 ])('names a broken rule of %s: %j', (name, change, fault) => {
   const changed = { ...project.services[name], ...change };
   const broken = { ...project, services: { ...project.services, [name]: changed } };
