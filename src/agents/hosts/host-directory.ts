@@ -68,7 +68,7 @@ export class HostDirectory {
     const [host] = await database
       .asPlatform()
       .query<{ url: string | null }>('SELECT url FROM hosts WHERE id = $id', { id });
-    if (!host?.url) throw new HostUnreachableError();
+    if (!host?.url) throw this.#withoutAddress(id);
     return this.#remote(id, host.url);
   }
 
@@ -105,7 +105,7 @@ export class HostDirectory {
       this.#local?.instances(asked),
       ...others.map(async ({ id, url }) => {
         try {
-          if (!url) throw new HostUnreachableError();
+          if (!url) throw this.#withoutAddress(id);
           return await this.#remote(id, url).instances(asked);
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
@@ -125,6 +125,11 @@ export class HostDirectory {
   #hasEngine(): Promise<boolean> {
     const { database, engine } = this.#parts;
     return engine ? engine.docker.available() : hasReportedEngine(database);
+  }
+
+  #withoutAddress(host: string): HostUnreachableError {
+    this.#parts.log.warn({ host }, "the host's worker has no address: set HOST_LISTEN for it");
+    return new HostUnreachableError();
   }
 
   #remote(id: string, url: string): RemoteHost {

@@ -7,6 +7,7 @@ import { queryRows } from '../../platform/database/catalog.js';
 import { insertSql, ROWS } from '../../platform/database/rows.js';
 import { databaseAlone } from '../../support/dependencies.js';
 import { call } from '../../support/http.js';
+import { keptLog } from '../../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 
 /* An API process that uses no engine of its own, as in production without AGENT_HOST. */
@@ -17,6 +18,7 @@ const NO_DOCKER = { status: 500, error: 'Docker is not available' };
 let database: TestDatabase;
 let alone: Awaited<ReturnType<typeof databaseAlone>>;
 let backend: Listening;
+let kept: ReturnType<typeof keptLog>;
 const user = randomUUID();
 
 beforeAll(async () => {
@@ -27,7 +29,8 @@ beforeAll(async () => {
 beforeEach(async () => {
   // The state of the engines is cached for a second, so each test has its own backend.
   const env = { INTERNAL_API_KEY: KEY };
-  alone = await databaseAlone(database, undefined, env, { engine: false });
+  kept = keptLog();
+  alone = await databaseAlone(database, kept.log, env, { engine: false });
   backend = await createBackend(alone.dependencies).listen('127.0.0.1', 0);
 });
 afterEach(async () => {
@@ -91,6 +94,7 @@ test('creates an agent on a host that has reported its Docker, and reads it thro
     status: 503,
     error: "The agent's host cannot be reached from here: retry later",
   });
+  expect(kept.lines.join()).toContain("the host's worker has no address: set HOST_LISTEN for it");
 });
 
 test('refuses an agent if no host has reported its Docker', async () => {
