@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { projectRoot } from '../../dev/root.js';
@@ -38,6 +38,8 @@ function secrets(): Readonly<Record<string, readonly [value: string, secret: str
   };
   const key = randomBytes(32).toString('base64');
   const other = randomBytes(32).toString('base64');
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const tlsKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   return {
     CHAIN_RPC_URL: keyed('http://127.0.0.1:1/v2/'),
     CODEHOST_CLIENT_SECRET: keyed(''),
@@ -46,6 +48,7 @@ function secrets(): Readonly<Record<string, readonly [value: string, secret: str
     DISCORD_WEBHOOK_URL: keyed('http://127.0.0.1:1/webhooks/1/'),
     ENCRYPTION_KEY: [key, key],
     ENCRYPTION_KEYS: [`2:${other},1:${key}`, other],
+    HOST_TLS_KEY: [tlsKey, tlsKey.split('\n')[1] ?? tlsKey],
     IDP_CLIENT_SECRET: keyed(''),
     INTERNAL_API_KEY: keyed(''),
     INTERNAL_API_KEY_PREVIOUS: keyed(''),
