@@ -108,7 +108,7 @@ async function find(
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     return json(405, { error: 'Method not allowed' });
   }
-  switch (request.url?.replace(/\?.*$/s, '')) {
+  switch (request.url?.split('?', 1)[0]) {
     case '/livez':
       return json(200, { live: true });
     case '/readyz': {
