@@ -2,14 +2,18 @@
 // Changes nothing: node dist/scripts/doctor.js [--json]
 import { parseArgs } from 'node:util';
 import { examine, warning, type Check } from '../src/doctor/check.js';
+import { chainCheck } from '../src/doctor/chain-check.js';
+import { checkClock } from '../src/doctor/clock-check.js';
 import { dockerCheck } from '../src/doctor/docker-check.js';
 import { ExaminedDatabase } from '../src/doctor/examined-database.js';
 import { checkHosts } from '../src/doctor/hosts-check.js';
+import { mailCheck } from '../src/doctor/mail-check.js';
 import { portsCheck } from '../src/doctor/ports-check.js';
 import { providersCheck } from '../src/doctor/providers-check.js';
 import { hasFailed, reportAsJson, reportAsText } from '../src/doctor/report.js';
 import { secretsIn, withoutSecrets } from '../src/doctor/secrets.js';
 import { settingsCheck } from '../src/doctor/settings-check.js';
+import { checkKeys } from '../src/keys-check.js';
 import { migrationSettings } from '../src/platform/database/settings.js';
 import { AREAS } from '../src/settings.js';
 import { temporalCheck } from '../temporal/temporal-check.js';
@@ -33,6 +37,8 @@ const checks = [
   dockerCheck,
   portsCheck(values.stopped === undefined),
   providersCheck,
+  mailCheck,
+  ...(isExamined('chain') ? [chainCheck] : []),
 ];
 
 const secrets = secretsIn([...Object.values(AREAS), migrationSettings], env);
@@ -51,5 +57,10 @@ function stoppedCheck(dataDir: string): Check {
 
 function checksOfDatabase(): Check[] {
   const database = new ExaminedDatabase(env);
-  return [database.check, database.checkOf('hosts', checkHosts)];
+  return [
+    database.check,
+    database.checkOf('clock', checkClock),
+    database.checkOf('keys', checkKeys),
+    database.checkOf('hosts', checkHosts),
+  ];
 }

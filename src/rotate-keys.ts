@@ -6,6 +6,7 @@ import type { Database, TenantDatabase } from './platform/database/database.js';
 import { answerContext } from './platform/idempotency/idempotency-store.js';
 import { sessionTokenContext } from './money/sessions/session-token.js';
 import { keyContext } from './money/wallets/wallet-keys.js';
+import { ONLY_KEY } from './platform/secrets/key-ring.js';
 import { SecretUnreadableError, type SecretBox } from './platform/secrets/secret-box.js';
 
 /** Rows that are read at a time. */
@@ -164,4 +165,59 @@ async function countLeft(platform: TenantDatabase, box: SecretBox): Promise<numb
     ),
   );
   return counts.flat().reduce((sum, { count }) => sum + count, 0);
+}
+
+/** A key that some sealed secrets need. */
+export interface KeyInUse {
+  readonly id: string;
+  /** Secrets sealed under the key. */
+  readonly count: number;
+  /** A secret of each column opens. */
+  readonly opens: boolean;
+}
+
+interface KeyOfColumn {
+  readonly id: string;
+  readonly count: number;
+  /** Place of one of the rows. */
+  readonly at: string;
+}
+
+/** Returns the keys that sealed secrets need, and changes nothing. */
+export async function keysInUse(database: Database, box: SecretBox): Promise<KeyInUse[]> {
+  const platform = database.asPlatform();
+  const used = new Map<string, KeyInUse>();
+  for (const where of SEALED_COLUMNS) {
+    for (const { id, count, at } of await keysOfColumn(platform, where)) {
+      const before = used.get(id) ?? { id, count: 0, opens: true };
+      const opens = before.opens && (await opensRow(platform, box, where, at));
+      used.set(id, { id, count: before.count + count, opens });
+    }
+  }
+  return [...used.values()];
+}
+
+function keysOfColumn(
+  platform: TenantDatabase,
+  { sealed, table }: SealedColumn,
+): Promise<KeyOfColumn[]> {
+  return platform.query<KeyOfColumn>(
+    `SELECT coalesce(substring(${sealed} from '^v1\\.([a-zA-Z0-9-]+)\\.'), '${ONLY_KEY}') AS id,
+            count(*)::int AS count, max(ctid)::text AS at
+       FROM ${table} WHERE ${sealed} IS NOT NULL GROUP BY 1 ORDER BY 1`,
+  );
+}
+
+/** Reports whether the row's secret opens, or the row has gone. */
+async function opensRow(
+  platform: TenantDatabase,
+  box: SecretBox,
+  { columns, contextOf, sealed, table }: SealedColumn,
+  at: string,
+): Promise<boolean> {
+  const [row]: { readonly sealed: string }[] = await platform.query(
+    `SELECT ${sealed} AS sealed, ${columns} FROM ${table} WHERE ctid = $at::tid AND ${sealed} IS NOT NULL`,
+    { at },
+  );
+  return !row || rewrap(box, row.sealed, contextOf(row)) !== undefined;
 }

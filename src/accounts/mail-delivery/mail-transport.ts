@@ -52,19 +52,7 @@ function hostOf(webUrl: string): string {
 
 /** Makes a transport over SMTP that opens one connection for each mail. */
 export function smtpTransport(address: string, from: string): MailTransport {
-  const { host, protocol, searchParams } = new URL(address);
-  const mayBePlain = protocol === 'smtps:' || isLoopback(host) || searchParams.has('requireTLS');
-  const transporter = nodemailer.createTransport({
-    url: address,
-    connectionTimeout: STEP_TIMEOUT_MS,
-    greetingTimeout: STEP_TIMEOUT_MS,
-    socketTimeout: STEP_TIMEOUT_MS,
-    dnsTimeout: STEP_TIMEOUT_MS,
-    disableFileAccess: true,
-    disableUrlAccess: true,
-    // An attacker could strip STARTTLS from the unencrypted greeting.
-    ...(!mayBePlain && { requireTLS: true }),
-  });
+  const transporter = transporterTo(address, STEP_TIMEOUT_MS);
   return {
     async send(to, message) {
       try {
@@ -81,6 +69,34 @@ export function smtpTransport(address: string, from: string): MailTransport {
       }
     },
   };
+}
+
+/** Connects and signs in, and sends nothing. @throws MailServerError */
+export async function checkMailServer(address: string, stepMs: number): Promise<void> {
+  const transporter = transporterTo(address, stepMs);
+  try {
+    await transporter.verify();
+  } catch (error) {
+    throw asMailServerError(error);
+  } finally {
+    transporter.close();
+  }
+}
+
+function transporterTo(address: string, stepMs: number) {
+  const { host, protocol, searchParams } = new URL(address);
+  const mayBePlain = protocol === 'smtps:' || isLoopback(host) || searchParams.has('requireTLS');
+  return nodemailer.createTransport({
+    url: address,
+    connectionTimeout: stepMs,
+    greetingTimeout: stepMs,
+    socketTimeout: stepMs,
+    dnsTimeout: stepMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    // An attacker could strip STARTTLS from the unencrypted greeting.
+    ...(!mayBePlain && { requireTLS: true }),
+  });
 }
 
 function asMailServerError(error: unknown): MailServerError {
