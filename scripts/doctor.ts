@@ -7,6 +7,7 @@ import { checkClock } from '../src/doctor/clock-check.js';
 import { dockerCheck } from '../src/doctor/docker-check.js';
 import { ExaminedDatabase } from '../src/doctor/examined-database.js';
 import { checkHosts } from '../src/doctor/hosts-check.js';
+import { diskCheck, iptablesCheck, nodeCheck } from '../src/doctor/machine-checks.js';
 import { mailCheck } from '../src/doctor/mail-check.js';
 import { portsCheck } from '../src/doctor/ports-check.js';
 import { providersCheck } from '../src/doctor/providers-check.js';
@@ -32,6 +33,9 @@ const isExamined = (server: string) => !values.skip.includes(server);
 const checks = [
   ...(values.stopped === undefined ? [] : [stoppedCheck(values.stopped)]),
   settingsCheck(AREAS),
+  nodeCheck(),
+  diskCheck,
+  iptablesCheck(),
   ...(isExamined('database') ? checksOfDatabase() : []),
   ...(isExamined('temporal') ? [temporalCheck] : []),
   dockerCheck,
