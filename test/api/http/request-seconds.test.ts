@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { EventEmitter, once } from 'node:events';
-import { Registry } from 'prom-client';
+import { AggregatorRegistry, Registry } from 'prom-client';
 import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import { anonymous } from '../../../api/auth/anonymous.js';
 import { endpoint } from '../../../api/http/endpoint.js';
@@ -14,11 +14,12 @@ import { loadSettings } from '../../../src/settings.js';
 import { call } from '../../support/http.js';
 import { testEnvironment } from '../../support/platform-environment.js';
 
-const registry = new Registry();
+let registry: Registry;
 let listening: Listening;
 const arrivals = new EventEmitter();
 
-beforeAll(async () => {
+beforeEach(async () => {
+  registry = new Registry();
   const described = { summary: 'For tests', tag: 'Tests', auth: anonymous } as const;
   const listener = createListener({
     name: 'tests',
@@ -53,8 +54,7 @@ beforeAll(async () => {
   });
   listening = await listener.listen('127.0.0.1', 0);
 });
-afterAll(() => listening?.close());
-beforeEach(() => registry.resetMetrics());
+afterEach(() => listening?.close());
 
 /** Returns the counts by labels. */
 async function counts(): Promise<Record<string, number>> {
@@ -98,4 +98,28 @@ test('counts a request whose client has left as aborted', async () => {
   await arrived;
   asked.destroy();
   await expect.poll(counts).toEqual({ 'listener=tests,method=GET,route=/slow,status=aborted': 1 });
+});
+
+test('counts a request in each bucket above its duration, and sums over processes', async () => {
+  const process = new Registry();
+  const note = new RequestSeconds(process).of('tests');
+  note('GET', '/things/:id', 200, 0.05);
+  note('GET', '/things/:id', 200, 300);
+  const own = await process.metrics();
+  expect(own).toContain('# TYPE aps_http_request_seconds histogram');
+  const labels = 'listener="tests",method="GET",route="/things/:id",status="200"';
+  for (const [le, count] of [
+    ['0.02', 0],
+    ['0.1', 1],
+    ['60', 1],
+    ['+Inf', 2],
+  ]) {
+    expect(own).toContain(`aps_http_request_seconds_bucket{le="${le}",${labels}} ${count}`);
+  }
+  expect(own).toContain(`aps_http_request_seconds_sum{${labels}} 300.05`);
+
+  const one = await process.getMetricsAsJSON();
+  const sums = await AggregatorRegistry.aggregate([one, one]).metrics();
+  expect(sums).toContain(`aps_http_request_seconds_bucket{le="+Inf",${labels}} 4`);
+  expect(sums).toContain(`aps_http_request_seconds_count{${labels}} 4`);
 });
