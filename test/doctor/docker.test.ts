@@ -77,6 +77,21 @@ test('names an engine that does not run', async () => {
   ]);
 });
 
+test('warns of an engine that an API process of production does not need', async () => {
+  const digest = `@sha256:${'a'.repeat(64)}`;
+  const env = {
+    NODE_ENV: 'production',
+    AGENT_RUNTIME_IMAGE: `runtime.example/agent${digest}`,
+    AGENT_EGRESS_IMAGE: `runtime.example/helper${digest}`,
+  };
+  expect(await findingsOf('unix:///nothing/docker.sock', env)).toEqual([
+    expect.stringMatching(/^warning: Docker at .* if a worker runs here\.$/),
+  ]);
+  expect(
+    await findingsOf('unix:///nothing/docker.sock', { ...env, AGENT_HOST: 'one' }),
+  ).toMatchObject([expect.stringMatching(/^failure: Docker at/)]);
+});
+
 test('names an engine that accepts connections and never answers', async () => {
   const host = await socketOf(createServer((socket) => void socket.on('error', () => undefined)));
   expect(await findingsOf(host)).toEqual([

@@ -60,7 +60,7 @@ test.each(PORTS)('names a port that another program has, and its setting %s', as
 
 test('names the taken address of each setting that is an address', async () => {
   for (const name of ['WORKER_METRICS_LISTEN', 'PAYMENTS_METRICS_LISTEN', 'HOST_LISTEN']) {
-    const [fault] = await findingsOf(true, { [name]: `127.0.0.1:${await portOf(other())}` });
+    const [fault] = await findingsOf(false, { [name]: `127.0.0.1:${await portOf(other())}` });
     expect(fault).toContain(`set ${name} to a free port`);
   }
 });
@@ -83,4 +83,10 @@ test('names a range in which no port is free for an agent', async () => {
     `failure: No port from ${port} to ${port} is free for an agent's gateway: widen AGENT_PORT_RANGE, or end ` +
       'what uses them.',
   );
+});
+
+test("accepts a running worker's HOST_LISTEN, which cannot be recognized", async () => {
+  const listener = createServer((_, response) => void response.writeHead(404).end());
+  const taken = { HOST_LISTEN: `127.0.0.1:${await portOf(listener)}` };
+  expect((await findingsOf(true, taken))[0]).toMatch(/^ok: No other program/);
 });
