@@ -76,7 +76,9 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
       path: '/api/ai/models/:provider',
       operationId: 'listProviderModels',
       summary: "A provider's models",
-      params: z.object({ provider: z.string().max(50) }),
+      params: z.object({
+        provider: z.string().max(50).describe('Name of the AI provider, such as `openai`'),
+      }),
       responses: {
         200: z.strictObject({
           provider: z.string(),

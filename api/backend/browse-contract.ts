@@ -52,7 +52,7 @@ export const browseTree = browse.declare({
   path: '/api/browse/tree',
   operationId: 'listFiles',
   summary: 'List files and folders, folders first; at most 4 levels and 10,000 entries',
-  query: z.object({ ...ofWorkspace, depth: whole(1, DEFAULT_DEPTH) }),
+  query: z.object({ ...ofWorkspace, depth: whole(1, DEFAULT_DEPTH).describe('Levels of folders') }),
   responses: { 200: z.strictObject({ ok, root: node(MAX_DEPTH) }) },
 });
 
@@ -128,7 +128,7 @@ export const browseGitLog = browse.declare({
   path: '/api/browse/git-log',
   operationId: 'getGitLog',
   summary: 'List the last commits, newest first; at most 100',
-  query: z.object({ ...ofWorkspace, limit: whole(1, DEFAULT_LOG) }),
+  query: z.object({ ...ofWorkspace, limit: whole(1, DEFAULT_LOG).describe('Most commits') }),
   responses: {
     200: z.strictObject({
       ok,

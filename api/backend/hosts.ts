@@ -8,7 +8,10 @@ import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requestedBy } from './requested-by.js';
 
-const hostId = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'is no name of a host');
+const hostId = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'is no name of a host')
+  .describe('The host');
 
 const hostItem = z
   .strictObject({

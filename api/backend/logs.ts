@@ -14,11 +14,11 @@ import type { BackendDependencies } from './dependencies.js';
 const logs = area({
   tag: 'Logs',
   auth: internalKey,
-  params: z.object({ agentId: z.string().max(64) }),
+  params: z.object({ agentId: z.string().max(64).describe('The agent') }),
   errors: [404, 502, 503],
 });
 
-const cursorText = z.string().min(1).max(128);
+const cursorText = z.string().min(1).max(128).describe('Cursor of a line: only the lines after it');
 
 const logLine = z
   .strictObject({
@@ -58,7 +58,7 @@ export function logEndpoints({ directory, liveLogs, secrets }: BackendDependenci
       operationId: 'readLogHistory',
       summary: "Read the last lines of an agent's log, or the lines after a cursor",
       query: z.object({
-        limit: z.coerce.number().int().min(1).max(1_000).default(100),
+        limit: z.coerce.number().int().min(1).max(1_000).default(100).describe('Most lines'),
         cursor: cursorText.optional(),
       }),
       responses: {

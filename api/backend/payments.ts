@@ -67,7 +67,10 @@ export function paymentEndpoints() {
       path: PATH,
       operationId: 'listPayments',
       summary: 'List on-chain payments with their nonces and transactions, newest first',
-      query: z.object({ state: z.enum(PAYMENT_STATES).optional(), ...page }),
+      query: z.object({
+        state: z.enum(PAYMENT_STATES).optional().describe('Only payments in this state'),
+        ...page,
+      }),
       responses: { 200: z.strictObject({ payments: z.array(payment) }) },
       async handler({ query, tenant }) {
         const { cursor: after, limit, state } = query;

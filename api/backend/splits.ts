@@ -68,7 +68,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
       path: PATH,
       operationId: 'listSplits',
       summary: "List a user's splits, newest first",
-      query: z.object({ userId: id, ...splitPage }),
+      query: z.object({ userId: id.describe('The user whose splits to list'), ...splitPage }),
       responses: { 200: z.strictObject({ splits: z.array(splitItem) }) },
       errors: [404],
       async handler(request) {

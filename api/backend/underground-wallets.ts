@@ -66,8 +66,8 @@ export function undergroundWalletEndpoints({
       path: '/api/underground/wallets/:address/balance',
       operationId: 'getAgentWalletBalance',
       summary: "USDC balance of a wallet of a user or of one of the user's agents",
-      params: z.object({ address: lookedUpAddress }),
-      query: z.object({ userId: z.string().min(1).max(256) }),
+      params: z.object({ address: lookedUpAddress.describe('The wallet') }),
+      query: z.object({ userId: z.string().min(1).max(256).describe("The wallet's user") }),
       responses: { 200: z.strictObject({ address: answeredAddress, balance_usdc: z.number() }) },
       errors: [404],
       async handler({ params, query, tenant }) {

@@ -22,12 +22,13 @@ const MAX_DAYS = 366;
 const MAX_ROWS = 1_000;
 
 /** Number of days (UTC) up to and including today. */
-const days = (usual: number) => wholeNumber('days', { most: MAX_DAYS, usual });
+const days = (usual: number) =>
+  wholeNumber('days', { most: MAX_DAYS, usual }).describe('Days (UTC) up to and including today');
 
 // PostgreSQL text cannot store NUL.
 const storable = z.string().regex(/^[^\0]*$/);
 
-const agentId = storable.min(1).max(255);
+const agentId = storable.min(1).max(255).describe('The agent, which may be removed by now');
 
 /** Cursor of the summary: the last row of a page. */
 const summaryPosition = z.tuple([z.iso.date(), storable, storable, storable]);

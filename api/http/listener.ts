@@ -5,6 +5,7 @@ import { describeError } from '../../src/lib/describe-error.js';
 import { isOwnHost } from '../../src/platform/http/own-hosts.js';
 import type { RequestSeconds } from '../../src/platform/http/request-seconds.js';
 import type { HttpSettings } from '../../src/platform/http/settings.js';
+import { readRelease } from '../../src/platform/process/release.js';
 import type { Database } from '../../src/platform/database/database.js';
 import { IdempotencyStore } from '../../src/platform/idempotency/idempotency-store.js';
 import type { Refusals } from '../../src/platform/audit/refusals.js';
@@ -53,7 +54,9 @@ export interface ListenerOptions {
     | 'trustedProxies'
     | 'redisUrl'
     | 'requestsPerMinute'
-  >;
+  > &
+    // The operator's address in the document.
+    Partial<Pick<HttpSettings, 'webUrl'>>;
   /** Accepted values of `Host`, in addition to those in the settings. */
   readonly alsoNamed?: readonly string[];
   /** Makes the server of requests whose `Host` is not a name of this listener; they are refused without. */
@@ -82,7 +85,14 @@ export function createListener(options: ListenerOptions): Listener {
     perAddress: settings.requestsPerMinute,
     log,
   });
-  const document = () => openApiDocument({ title: options.title, endpoints, limits });
+  const document = () =>
+    openApiDocument({
+      title: options.title,
+      release: readRelease(),
+      contactUrl: settings.webUrl,
+      endpoints,
+      limits,
+    });
   const server = new Server({
     log,
     refuseFrom: options.refuseFrom ?? [],

@@ -14,6 +14,7 @@ import type { Endpoint, ErrorForm, ResponseBody } from './endpoint.js';
 import { JsonSchemas, propertiesOf, type Json } from './json-schema.js';
 import { mayStream, schemaOf } from './presenter.js';
 import { limitsOf, type WideLimit } from './rate-limit.js';
+import { TAGS } from './tags.js';
 
 const ERROR = z
   .looseObject({
@@ -40,6 +41,10 @@ const TEXT: Json = { type: 'string' };
 
 interface Described {
   readonly title: string;
+  /** The version of the document. */
+  readonly release: string;
+  /** Address at which callers reach the operator. */
+  readonly contactUrl?: string | undefined;
   readonly endpoints: readonly Endpoint[];
   readonly limits: readonly WideLimit[];
 }
@@ -61,7 +66,7 @@ class Document {
   }
 
   json(): Json {
-    const { endpoints, title } = this.#listener;
+    const { contactUrl, endpoints, release, title } = this.#listener;
     const paths: Record<string, Record<string, Json>> = {};
     for (const endpoint of endpoints) {
       const template = endpoint.path.replace(/:(\w+)/g, '{$1}');
@@ -70,9 +75,15 @@ class Document {
     }
     return {
       openapi: '3.1.0',
-      info: { title, version: '1' },
+      info: {
+        title,
+        version: release,
+        ...(contactUrl !== undefined && {
+          contact: { name: 'Operator of the platform', url: contactUrl },
+        }),
+      },
       servers: [{ url: '/' }],
-      tags: [...new Set(endpoints.map(({ tag }) => tag))].map((name) => ({ name })),
+      tags: [...new Set(endpoints.map(({ tag }) => tag))].map(tagOf),
       paths,
       components: {
         schemas: this.#schemas.components,
@@ -201,6 +212,11 @@ class Document {
       ...(mayStream(declared) && { 'text/event-stream': { schema: TEXT } }),
     };
   }
+}
+
+function tagOf(name: string): Json {
+  const description = TAGS.get(name);
+  return { name, ...(description !== undefined && { description }) };
 }
 
 function parameter(

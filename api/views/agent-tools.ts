@@ -10,7 +10,8 @@ export const skillName = z
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
     'skill must begin with a letter or digit, and have at most 64 letters, digits, ".", "_" and "-"',
-  );
+  )
+  .describe('Key of the skill in the configuration');
 
 /** Changes to a skill, to be spread into a body's schema. */
 export const skillSettings = {
@@ -34,7 +35,8 @@ export const credentialName = z
     CREDENTIAL_NAME,
     'name must begin with a capital letter, and have at most 64 capital letters, digits and "_"',
   )
-  .refine((name) => !isReservedName(name), 'name is reserved for the agent runtime');
+  .refine((name) => !isReservedName(name), 'name is reserved for the agent runtime')
+  .describe('Name of the environment variable');
 
 export const credentialValue = z
   .string()

@@ -8,7 +8,7 @@ import type { Settings } from '../../src/settings.js';
 import { agentUrl } from './agent-url.js';
 import { presentWatchdog, watchdogView } from './watchdog.js';
 
-export const agentIdParams = z.object({ id: z.string().max(64) });
+export const agentIdParams = z.object({ id: z.string().max(64).describe('The agent') });
 
 export const agentStatus = z
   .enum(['pending', 'active', 'stopped', 'error'])

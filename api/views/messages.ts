@@ -17,9 +17,9 @@ export const conversationName = z.string().min(1).max(128);
 
 /** Filters, to be spread into a query schema. */
 export const messagesQuery = {
-  conversation: conversationName.optional(),
+  conversation: conversationName.optional().describe('Only this conversation'),
   limit: page.limit,
-  before: z.string().max(64).optional(),
+  before: z.string().max(64).optional().describe('Id of a message: only messages before it'),
 };
 
 export function presentMessage(message: MessageRow) {

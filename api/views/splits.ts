@@ -64,7 +64,10 @@ export const splitParts = {
 };
 
 export const splitIdParams = z.object({
-  id: z.string().regex(/^[1-9]\d{0,14}$/, { error: 'id must be the number of a split' }),
+  id: z
+    .string()
+    .regex(/^[1-9]\d{0,14}$/, { error: 'id must be the number of a split' })
+    .describe('The split'),
 });
 
 /** Smaller pages than elsewhere: each split has up to 100 payouts. */

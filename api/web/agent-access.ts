@@ -39,7 +39,7 @@ export function agentAccessEndpoints({ agentsBySubdomain, secrets, settings }: W
       operationId: 'checkAgentAddress',
       summary:
         'Check whether an agent has this host name, for proxies that make certificates on demand',
-      query: z.object({ domain: z.string().max(255) }),
+      query: z.object({ domain: z.string().max(255).describe('The host name of a certificate') }),
       errors: [404],
       responses: { 200: z.strictObject({ domain: z.string() }) },
       async handler({ query: { domain } }) {

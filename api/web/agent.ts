@@ -24,7 +24,7 @@ import { LIMITS } from './limits.js';
 
 const ACTIONS = ['chat', 'create-session', 'update-skill', 'set-credential'] as const;
 
-const agentId = z.string().max(64);
+const agentId = z.string().max(64).describe('The agent');
 
 const action = z.discriminatedUnion(
   'action',

@@ -25,7 +25,7 @@ export function chatEndpoints(dependencies: WebDependencies) {
       path: '/api/chat',
       operationId: 'listMessages',
       summary: "List an agent's messages, oldest first",
-      query: z.object({ agentId: z.string().max(64), ...messagesQuery }),
+      query: z.object({ agentId: z.string().max(64).describe('The agent'), ...messagesQuery }),
       responses: { 200: z.strictObject({ messages: z.array(messageItem) }) },
       async handler({ query: { agentId, ...page }, tenant }) {
         const agent = await getAgent(tenant, agentId);

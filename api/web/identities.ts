@@ -47,7 +47,7 @@ export function identityEndpoints({ database, log, providers, secrets }: WebDepe
       summary:
         'Unlink an identity, except the last way to sign in; ends all other sessions that were opened by its kind',
       auth: freshSession,
-      params: z.object({ id: z.string().max(64) }),
+      params: z.object({ id: z.string().max(64).describe('The identity') }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404, 409],
       async handler({ caller, origin, params }) {

@@ -19,7 +19,9 @@ const instance = area({
   tag: 'Instance',
   auth: person,
   keyScope: 'agents',
-  params: z.object({ userId: z.string().max(64) }),
+  params: z.object({
+    userId: z.string().max(64).describe('The user; others than you for admins only'),
+  }),
   errors: [404],
   limit: LIMITS.instance,
 });

@@ -25,7 +25,7 @@ const keys = area({ tag: 'API keys', auth: session });
 const ofKey = area({
   tag: 'API keys',
   auth: session,
-  params: z.object({ id: z.string().max(64) }),
+  params: z.object({ id: z.string().max(64).describe('The API key, by its id') }),
   errors: [404],
 });
 

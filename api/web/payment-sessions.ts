@@ -21,7 +21,10 @@ const SESSIONS = '/api/wallet/sessions';
 
 const paymentSessions = area({ tag: 'Payment sessions', auth: optionalSession });
 
-const sessionId = z.string().min(1, { error: 'sessionId required' });
+const sessionId = z
+  .string()
+  .min(1, { error: 'sessionId required' })
+  .describe('The id of the session');
 
 /** The sequence of the last voucher of a page. */
 const { cursor } = pageQuery(z.tuple([z.string().regex(/^\d{1,18}$/)]));
@@ -143,7 +146,7 @@ export function paymentSessionEndpoints({
       summary: "List a wallet's last 50 payment sessions, or get the session of an id",
       limit: LIMITS.wallets,
       query: z.object({
-        address: lookedUpAddress.optional(),
+        address: lookedUpAddress.optional().describe('The wallet whose sessions to list'),
         sessionId: sessionId.optional(),
         vouchers: z
           .literal('all')

@@ -33,10 +33,10 @@ const shortText = z
   .catch(undefined);
 
 export const answerQuery = z.object({
-  code: shortText,
-  state: shortText,
-  error: shortText,
-  iss: shortText,
+  code: shortText.describe('Authorization code of the provider'),
+  state: shortText.describe('State of the sign-in that this browser began'),
+  error: shortText.describe('Reason why the provider refused'),
+  iss: shortText.describe('Issuer of the answer'),
 });
 
 type Dependencies = Pick<WebDependencies, 'settings' | 'database' | 'log' | 'refusals' | 'secrets'>;

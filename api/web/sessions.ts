@@ -79,7 +79,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
       path: `${PATH}/:id`,
       operationId: 'endSession',
       summary: 'End one of your sessions',
-      params: z.object({ id: z.string().max(64) }),
+      params: z.object({ id: z.string().max(64).describe('The session') }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404],
       async handler({ caller, origin, params, tenant }) {

@@ -16,7 +16,9 @@ const gating = area({ tag: 'Accounts', auth: optionalPerson, keyScope: 'any' });
 
 const PATH = '/api/auth/token-gating/verify';
 
-const asked = z.object({ address: lookedUpAddress.optional() });
+const asked = z.object({
+  address: lookedUpAddress.optional().describe('The wallet; your wallets by default'),
+});
 
 export const gateAnswer = z
   .strictObject({

@@ -112,7 +112,9 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
         'Get the on-chain balances of an address; without an address, of your wallet, or how to create one at the wallet provider',
       auth: optionalPerson,
       keyScope: 'any',
-      query: z.object({ address: lookedUpAddress.optional() }),
+      query: z.object({
+        address: lookedUpAddress.optional().describe('The wallet; yours by default'),
+      }),
       responses: { 200: z.union([balancesAnswer, agenticWallet, ownWallet, noWallet]) },
       errors: [401],
       async handler({ caller, clientAddress, query, tenant }) {

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
+import { readRelease } from '../../src/platform/process/release.js';
 import { resolved } from '../fuzz/document.js';
 import { allDocuments } from '../support/documents.js';
 
@@ -16,6 +17,12 @@ const operation = z.object({
 });
 
 const document = z.object({
+  info: z.object({
+    title: z.string().min(1),
+    version: z.string(),
+    contact: z.object({ name: z.string(), url: z.url() }),
+  }),
+  tags: z.array(z.object({ name: z.string(), description: z.string().min(20) })),
   paths: z.record(z.string(), z.record(z.string(), operation)),
 });
 
@@ -26,9 +33,11 @@ interface Operation extends z.infer<typeof operation> {
 }
 
 let operations: readonly Operation[];
+let documents: Readonly<Record<string, unknown>>;
 
 beforeAll(async () => {
-  operations = Object.entries(await allDocuments()).flatMap(([listener, each]) =>
+  documents = await allDocuments();
+  operations = Object.entries(documents).flatMap(([listener, each]) =>
     Object.entries(document.parse(resolved(each)).paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, found]) => ({
         ...found,
@@ -48,6 +57,29 @@ test('every operation has a readable id, which no other of its document has', ()
   expect(failing(({ operationId }) => /^[a-z][A-Za-z]{3,39}$/.test(operationId ?? ''))).toEqual([]);
   const ids = operations.map(({ listener, operationId }) => `${listener} ${operationId}`);
   expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+});
+
+test('every document names the release and the operator, and explains its tags', () => {
+  for (const each of Object.values(documents)) {
+    const { info } = document.parse(resolved(each));
+    expect(info.version).toBe(readRelease());
+  }
+});
+
+test('every parameter has a description', () => {
+  const all = operations.flatMap(({ parameters, title }) =>
+    parameters.map(({ description = '', name }) => ({
+      parameter: `${title} ${name}`,
+      description,
+    })),
+  );
+  expect(all.length).toBeGreaterThan(150);
+  expect(all.filter(({ description }) => description.length < 5)).toEqual([]);
+});
+
+test('the documents take at most 2 kB of compact JSON for each operation, on average', () => {
+  const bytes = Object.values(documents).map((each) => Buffer.byteLength(JSON.stringify(each)));
+  expect(bytes.reduce((sum, each) => sum + each, 0) / operations.length).toBeLessThan(2_000);
 });
 
 test('every parameter that is a whole number is an integer in the documents', () => {

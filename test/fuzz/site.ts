@@ -253,6 +253,7 @@ async function furnish(
       operations: operationsOf(
         openApiDocument({
           title: 'agents',
+          release: '1',
           endpoints: agentAiEndpoints(platform.dependencies.agents),
           limits: [],
         }),

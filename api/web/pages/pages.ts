@@ -60,7 +60,10 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       path: '/login',
       operationId: 'showSignInPage',
       summary: 'Page for signing in or registering',
-      query: z.object({ error: word, done: word }),
+      query: z.object({
+        error: word.describe('Code of a failed sign-in, to be explained'),
+        done: word.describe('Name of the change to confirm'),
+      }),
       responses: { 200: 'html' },
       handler({ caller, query }) {
         return loginPage({ ...query, email: emailOf(caller), mail, methods });
@@ -71,7 +74,14 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       path: '/dashboard',
       operationId: 'showDashboard',
       summary: 'Page of your account',
-      query: z.object({ done: word, linked: z.enum(IDENTITY_KINDS).optional().catch(undefined) }),
+      query: z.object({
+        done: word.describe('Name of the change to confirm'),
+        linked: z
+          .enum(IDENTITY_KINDS)
+          .optional()
+          .catch(undefined)
+          .describe('Kind of identity that was linked'),
+      }),
       responses: { 200: 'html', 302: 'redirect' },
       async handler({ caller, query, tenant }) {
         if (caller.kind !== 'session') return redirect(302, '/login');
@@ -96,7 +106,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       path: '/verify-email',
       operationId: 'showVerifyEmailPage',
       summary: 'Page for confirming an address; opening it does not use up the token',
-      query: z.object({ token: word }),
+      query: z.object({ token: word.describe('Token of a mailed link') }),
       responses: { 200: 'html' },
       handler: ({ caller, query }) =>
         verifyEmailPage({ email: emailOf(caller), hasToken: query.token !== undefined }),
@@ -106,7 +116,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       path: ADMIN_LINK_PATH,
       operationId: 'showAdminPage',
       summary: 'Page for becoming an admin; opening it does not use up the token',
-      query: z.object({ token: word }),
+      query: z.object({ token: word.describe('Token of a mailed link') }),
       limit: LIMITS.signIn,
       responses: { 200: 'html' },
       handler: ({ caller, query }) =>
@@ -119,7 +129,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       summary:
         'Page for requesting and setting a new password; opening it does not use up the token',
       auth: anonymous,
-      query: z.object({ token: word }),
+      query: z.object({ token: word.describe('Token of a mailed link') }),
       responses: { 200: 'html' },
       handler: ({ query }) => resetPasswordPage({ hasToken: query.token !== undefined, mail }),
     }),

@@ -173,7 +173,7 @@ test('makes a component of each schema with an id, and refuses two with the same
       handler: () => reply(200, {}),
     });
   const both = [showing('/thing', thing), showing('/things', z.array(thing))];
-  const document = openApiDocument({ title: 'Things', endpoints: both, limits: [] });
+  const document = openApiDocument({ title: 'Things', release: '1', endpoints: both, limits: [] });
   const refer = { $ref: '#/components/schemas/Thing' };
   const answer = (schema: object) => ({
     get: { responses: { 200: { content: { 'application/json': { schema } } } } },
@@ -183,9 +183,9 @@ test('makes a component of each schema with an id, and refuses two with the same
     components: { schemas: { Thing: { properties: { name: { type: 'string' } } } } },
   });
   const other = showing('/other', z.strictObject({}).meta({ id: 'Thing' }));
-  expect(() => openApiDocument({ title: '', endpoints: [...both, other], limits: [] })).toThrow(
-    'two schemas of this document have the id Thing',
-  );
+  expect(() =>
+    openApiDocument({ title: '', release: '1', endpoints: [...both, other], limits: [] }),
+  ).toThrow('two schemas of this document have the id Thing');
 });
 
 test('serves the reference page and all its assets from the listener', async () => {
