@@ -28,7 +28,7 @@ async function paymentChain(chain: ChainSettings): Promise<Finding[]> {
     const block = await node.blockNumber();
     return [
       ok(
-        `The node of chain ${chainId} answers, at block ${block}; ${blocks(confirmations)} make a payment final.`,
+        `The node of chain ${chainId} answers, at block ${block}; a payment is final after ${blocks(confirmations)}.`,
       ),
       ...(await contractFindings(node, 'ESCROW_ADDRESS', escrow)),
       operator === undefined
