@@ -23,8 +23,8 @@ test('npm run build builds exactly the production code, without tests, benchmark
   ]);
   expect(made.filter((file) => file.startsWith('scripts/'))).toEqual([
     'scripts/admin-links.js',
-    'scripts/doctor.js',
     'scripts/check-ledger.js',
+    'scripts/doctor.js',
     'scripts/migrate.js',
     'scripts/rotate-keys.js',
   ]);
