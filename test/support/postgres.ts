@@ -31,7 +31,7 @@ export interface TestDatabase {
   /** Connects as the owner, like `DATABASE_OWNER_URL`. */
   readonly ownerUrl: string;
   /** Creates a role for this database's lifetime. @returns an address that connects as the role. */
-  roleWith(attribute: 'BYPASSRLS' | 'SUPERUSER'): Promise<string>;
+  roleWith(attribute: 'BYPASSRLS' | 'SUPERUSER' | `IN ROLE ${string}`): Promise<string>;
   readonly db: Database;
   /** Drops the database, and stops the server if it was started here and this was its last database. */
   close(): Promise<void>;
@@ -84,7 +84,7 @@ export async function emptyDatabase(
       ownerUrl: databaseUrl(server.url, name, OWNER, PASSWORD),
       servingRole: SERVING,
       async roleWith(attribute) {
-        const role = `${name}_${attribute.toLowerCase()}`;
+        const role = `${name}_role_${roles.length}`;
         roles.push(role);
         await withSuperuser(server.url, (client) =>
           client.query(`CREATE ROLE ${role} LOGIN ${attribute} PASSWORD '${PASSWORD}'`),

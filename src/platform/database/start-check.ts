@@ -55,7 +55,11 @@ interface Role {
 }
 
 const ROLE = `
-  SELECT rolname AS name, rolsuper AS "isSuperuser", rolbypassrls AS bypasses,
+  SELECT rolname AS name,
+         EXISTS (SELECT FROM pg_roles WHERE rolsuper AND pg_has_role(current_user, oid, 'MEMBER'))
+           AS "isSuperuser",
+         EXISTS (SELECT FROM pg_roles WHERE rolbypassrls AND pg_has_role(current_user, oid, 'MEMBER'))
+           AS bypasses,
          current_setting('row_security') AS "rowSecurity",
          EXISTS (SELECT FROM pg_class
                   WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
@@ -74,8 +78,8 @@ export async function checkRole(database: Pick<Database, 'call'>): Promise<void>
 }
 
 function faultOf({ bypasses, isSuperuser, owns, rowSecurity }: Role): string | undefined {
-  if (isSuperuser) return 'is a superuser';
-  if (bypasses) return 'bypasses row-level security';
+  if (isSuperuser) return 'is a superuser or a member of one';
+  if (bypasses) return 'bypasses row-level security, or is a member of a role that does';
   if (owns) return 'owns the tables';
   if (rowSecurity !== 'on') return 'has row_security off';
   return undefined;

@@ -81,6 +81,14 @@ test.each([
   await expect(check(await database.roleWith(attribute))).rejects.toThrow(fault);
 });
 
+test.each([
+  ['SUPERUSER', 'is a superuser or a member of one'],
+  ['BYPASSRLS', 'is a member of a role that does'],
+] as const)('refuses a member of a role with %s', async (attribute, fault) => {
+  const role = new URL(await database.roleWith(attribute)).username;
+  await expect(check(await database.roleWith(`IN ROLE ${role}`))).rejects.toThrow(fault);
+});
+
 test('waits for a database that does not answer', async () => {
   const { log, lines } = keptLog();
   const port = await freePort();
