@@ -8,7 +8,7 @@ export interface TourFacts {
 
 /**
  * Returns commands to paste into another terminal, from creating an account to an agent that answers.
- * They need bash or zsh, curl, Node and INTERNAL_API_KEY. README.md has the commands for the usual ports.
+ * They need bash or zsh, curl, Node and INTERNAL_API_KEY.
  */
 export function tour({ backendUrl, hasProvider, webUrl }: TourFacts): string {
   return `setopt interactivecomments 2>/dev/null || true   # zsh needs it, bash does not have it

@@ -1,15 +1,12 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type { temporal } from '@temporalio/proto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ensureAgentImage } from '../../dev/agent-image/build-openclaw.js';
-import { projectRoot } from '../../dev/root.js';
 import { tour } from '../../dev/tour.js';
 import { AGENT_RUNTIME_VERSION } from '../../src/agents/lifecycle/settings.js';
 import { readSettings } from '../../dev/settings.js';
@@ -20,11 +17,6 @@ import { until } from '../support/until.js';
 
 const ANSWER = 'I am the agent of this tour.';
 const FILE = 'notes/today.md';
-const USUAL = {
-  webUrl: 'http://127.0.0.1:3000',
-  backendUrl: 'http://127.0.0.1:3001',
-  hasProvider: true,
-};
 
 let provider: Server;
 const STARTED = /^(succeeded|running)$/;
@@ -54,11 +46,8 @@ afterAll(async () => {
   provider?.close();
 });
 
-test('the README contains the tour that npm start prints', () => {
-  const readme = readFileSync(path.join(projectRoot, 'README.md'), 'utf8');
-  const blocks = [...readme.matchAll(/^```\w*\n([\s\S]*?)^```$/gm)].map(([, code]) => code);
-  expect(blocks).toContain(`${tour(USUAL)}\n`);
-  expect(platform.output).toContain(tour({ ...USUAL, ...addresses() }));
+test('npm start prints the tour for its own addresses', () => {
+  expect(platform.output).toContain(tour({ hasProvider: true, ...addresses() }));
 });
 
 test('npm start and the list of hosts report what agents can reach', async () => {
@@ -76,7 +65,7 @@ test('npm start and the list of hosts report what agents can reach', async () =>
 });
 
 test('the tour works as written on real OpenClaw and is visible in Temporal', async () => {
-  const printed = await paste(tour({ ...USUAL, ...addresses() }));
+  const printed = await paste(tour({ hasProvider: true, ...addresses() }));
   // Each answer is printed over several lines, from its `{` on.
   const answers = printed.split(/\n(?=\{)/).map((text) => JSON.parse(text));
   const [account, login, plan, running, opened, answer, log, ...rest] = answers;
