@@ -24,7 +24,9 @@ test("names the chain and the operator's money", async () => {
     ESCROW_ADDRESS: PATH_USD,
   };
   expect(await findingsOf(env)).toEqual([
-    expect.stringMatching(/^ok: The node of chain 4217 answers, at block \d+; a payment is final after 3/),
+    expect.stringMatching(
+      /^ok: The node of chain 4217 answers, at block \d+; a payment is final after 3/,
+    ),
     expect.stringMatching(/^ok: The operator's wallet 0x\w+ has [\d.]+ pathUSD for fees\.$/),
   ]);
 });

@@ -23,7 +23,7 @@ export interface ShownChange {
 export interface Shown {
   /** Waits for a change that matches. */
   change(agentId: string, isMeant: (change: ShownChange) => boolean): Promise<ShownChange>;
-  /** Waits until the watchdog is in this state. */
+  /** Waits until the watchdog is in this state; use `change` for a state that may last a moment. */
   becomes(agentId: string, state: WatchdogState): Promise<void>;
   /** Returns all changes since the agent first ran, oldest first: from, to, cause. */
   life(agentId: string): Promise<string[][]>;

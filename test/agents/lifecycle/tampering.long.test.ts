@@ -54,7 +54,7 @@ describe.concurrent('a tampered container', () => {
     const id = await on.runningAgent(user);
     const before = (await containerOf(id).inspect()).Id;
     await on.docker.getNetwork(containerName(id)).disconnect({ Container: containerName(id) });
-    await shown.becomes(id, 'degraded');
+    await shown.change(id, ({ to }) => to === 'degraded');
     await shown.becomes(id, 'running');
     expect(await answers(id)).toBe(true);
     expect(await causesOf(id)).toEqual(REPAIRED);
@@ -90,7 +90,7 @@ describe.concurrent('a tampered container', () => {
   test('a paused container is repaired', async () => {
     const id = await on.runningAgent(user);
     await containerOf(id).pause();
-    await shown.becomes(id, 'degraded');
+    await shown.change(id, ({ to }) => to === 'degraded');
     await shown.becomes(id, 'running');
     expect(await answers(id)).toBe(true);
     expect(await causesOf(id)).toEqual(REPAIRED);
@@ -101,7 +101,7 @@ describe.concurrent('a tampered container', () => {
     const volumes = async () => (await on.containers.inspect(id))?.volumes;
     const before = await volumes();
     await containerOf(id).remove({ force: true });
-    await shown.becomes(id, 'degraded');
+    await shown.change(id, ({ to }) => to === 'degraded');
     await shown.becomes(id, 'running');
     expect(await answers(id)).toBe(true);
     expect(await volumes()).toEqual(before);
