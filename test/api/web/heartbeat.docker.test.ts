@@ -66,7 +66,11 @@ describe('heartbeat setting', () => {
     const from = newAddress();
     const body = { frequency: '1h' };
     const setFrom = () => platform.web(ada, 'POST', PATH, { body, from });
-    const answers = await Promise.all(Array.from({ length: 121 }, setFrom));
+    const answers: Awaited<ReturnType<typeof setFrom>>[] = [];
+    // Fewer at once than connections to the database, for which none has to wait.
+    for (let batch = 0; batch < 11; batch++) {
+      answers.push(...(await Promise.all(Array.from({ length: 11 }, setFrom))));
+    }
     const refused = answers.filter(({ status }) => status !== 200);
     expect(refused.map(({ status, body: { error } }) => [status, error])).toEqual([
       [429, 'Too many requests, please slow down.'],
