@@ -52,7 +52,7 @@ export const iptablesCheck = (place = thisPlace()): Check => ({
   run: (env) =>
     checkOf('iptables', { agents: agentSettings }, async ({ agents }) => [
       ...(agents.egress === 'open' ? [OPEN] : []),
-      await programFinding(env, place),
+      await programFinding(env, place, agents.isApiBesideHost ? failure : ifWorker),
     ]).run(env),
 });
 
@@ -61,7 +61,15 @@ const OPEN = warning(
     'unless your own rules do.',
 );
 
-async function programFinding(env: Environment, place: Place): Promise<Finding> {
+/** Returns the finding for a machine that has no agents unless a worker runs there. */
+const ifWorker = (text: string): Finding =>
+  warning(`${text.replace(/\.$/, '')}, if a worker runs here.`);
+
+async function programFinding(
+  env: Environment,
+  place: Place,
+  fault: (text: string) => Finding,
+): Promise<Finding> {
   if (place.system !== 'linux') return ok("Docker's own virtual machine has iptables.");
   const searched = [...(env.PATH ?? '').split(path.delimiter), ...place.folders]
     .filter((folder) => folder !== '')
@@ -70,13 +78,13 @@ async function programFinding(env: Environment, place: Place): Promise<Finding> 
   if (program === undefined) {
     return place.isContainer
       ? ok('This is a container: the machine around it has iptables, see "hosts".')
-      : failure(
+      : fault(
           'iptables is missing, so Docker cannot keep agents apart: install the package iptables.',
         );
   }
   const version = await outputOf(program, ['--version']);
   return version === undefined
-    ? failure(`${program} does not run: reinstall the package iptables.`)
+    ? fault(`${program} does not run: reinstall the package iptables.`)
     : ok(`${version} is installed.`);
 }
 

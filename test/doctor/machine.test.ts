@@ -44,6 +44,19 @@ test('names a machine without iptables', async () => {
   expect(await findingsOf(inMachine, { PATH })).toEqual([expect.stringMatching(/^ok: /)]);
 });
 
+test('only warns of missing iptables where an API process of production has no host beside it', async () => {
+  const AGENT_VERSIONS = `2026.9.6@sha256:${'0'.repeat(64)}`;
+  const AGENT_EGRESS_IMAGE = `egress@sha256:${'0'.repeat(64)}`;
+  const production = { NODE_ENV: 'production', AGENT_VERSIONS, AGENT_EGRESS_IMAGE };
+  const env = { PATH: await folderWith(), ...production };
+  expect(await findingsOf(iptablesCheck(onLinux), env)).toEqual([
+    expect.stringMatching(/^warning: iptables is missing, .*, if a worker runs here\.$/),
+  ]);
+  expect(await findingsOf(iptablesCheck(onLinux), { ...env, AGENT_HOST: 'local' })).toEqual([
+    expect.stringMatching(/^failure: iptables is missing/),
+  ]);
+});
+
 test('shows the version of iptables, and names one that does not run', async () => {
   const PATH = await folderWith('echo "iptables v1.8.9 (nf_tables)"');
   expect(await findingsOf(iptablesCheck(onLinux), { PATH })).toEqual([
