@@ -153,11 +153,13 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
     });
     readiness.serves();
     reportReady();
+    // A database that is lost just now must not end the process: readiness reports it.
+    const hosts = await hostLoads(database.asPlatform()).catch(() => undefined);
     logServing(log, {
       addresses,
       databaseUrl: settings.database.url,
       temporal: nameOf(place),
-      hosts: (await hostLoads(database.asPlatform())).map(({ id }) => id),
+      ...(hosts && { hosts: hosts.map(({ id }) => id) }),
       providers: Object.keys(settings.ai.providers),
     });
     void announceProviders(ai, log);
