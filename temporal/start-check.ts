@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { UnavailableError } from '../src/lib/errors.js';
 import { jittered } from '../src/lib/jitter.js';
 import { pause } from '../src/lib/pause.js';
+import { withDeadline } from './with-deadline.js';
 
 /** A namespace that Temporal does not have. The message is one sentence that says what to do. */
 export class UnknownNamespaceError extends Error {
@@ -49,7 +50,7 @@ export async function checkNamespace(
 ): Promise<void> {
   const { namespace } = place;
   try {
-    await connection.withDeadline(Date.now() + ATTEMPT_MS, () =>
+    await withDeadline(connection, ATTEMPT_MS, () =>
       connection.workflowService.describeNamespace({ namespace }),
     );
   } catch (error) {

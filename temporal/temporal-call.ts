@@ -1,5 +1,6 @@
 import { isGrpcServiceError, type Client } from '@temporalio/client';
 import { UnavailableError } from '../src/lib/errors.js';
+import { withDeadline } from './with-deadline.js';
 
 const UNREACHABLE = 'The workflow engine cannot be reached; try again';
 
@@ -14,7 +15,7 @@ export async function temporalCall<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   try {
-    return await bounded(client.withDeadline(Date.now() + timeoutMs, work), timeoutMs);
+    return await bounded(withDeadline(client.connection, timeoutMs, work), timeoutMs);
   } catch (error) {
     if (isGrpcServiceError(error) || isGrpcServiceError(cause(error))) {
       throw new UnavailableError(UNREACHABLE, { cause: error });
