@@ -15,7 +15,7 @@ const hostId = z
 
 const hostItem = z
   .strictObject({
-    id: z.string(),
+    id: z.string().meta({ examples: ['local'] }),
     status: z
       .enum(HOST_STATUSES)
       .describe('Only a ready host gets new agents; a silent host has not reported for 45 s'),

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { isObject } from '../../src/lib/json.js';
+import { withExamples } from './answer-examples.js';
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -19,7 +20,16 @@ export class JsonSchemas {
 
   /** Converts a schema by its input types: bodies as sent, answers before defaults. */
   of(schema: z.ZodType): Json {
-    const { $defs = {}, ...rest } = pointed(jsonSchemaOf(schema));
+    return this.#place(pointed(jsonSchemaOf(schema)));
+  }
+
+  /** Converts the schema of an answer, whose texts get examples. */
+  ofAnswer(schema: z.ZodType): Json {
+    const found = pointed(jsonSchemaOf(schema));
+    return this.#place(withExamples(found, (name, component) => this.#add(name, component)));
+  }
+
+  #place({ $defs = {}, ...rest }: Json): Json {
     for (const [name, found] of Object.entries(isObject($defs) ? $defs : {}))
       this.#add(name, found);
     return rest;

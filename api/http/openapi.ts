@@ -189,7 +189,7 @@ class Document {
         'X-Request-Id',
         ...RATE_LIMIT_HEADERS,
       ]),
-      content: { 'application/json': { schema: this.#schemas.of(form?.schema ?? ERROR) } },
+      content: { 'application/json': { schema: this.#schemas.ofAnswer(form?.schema ?? ERROR) } },
     };
     return { $ref: `#/components/responses/${name}` };
   }
@@ -208,7 +208,7 @@ class Document {
     const schema = schemaOf(declared);
     if (schema === undefined && !mayStream(declared)) return undefined;
     return {
-      ...(schema && { 'application/json': { schema: this.#schemas.of(schema) } }),
+      ...(schema && { 'application/json': { schema: this.#schemas.ofAnswer(schema) } }),
       ...(mayStream(declared) && { 'text/event-stream': { schema: TEXT } }),
     };
   }

@@ -39,7 +39,7 @@ export const modelList = z
     object: z.literal('list'),
     data: z.array(
       z.strictObject({
-        id: z.string(),
+        id: z.string().meta({ examples: ['claude-opus-4-6'] }),
         object: z.literal('model'),
         created: z.int(),
         owned_by: z.string(),

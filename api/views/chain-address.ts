@@ -26,4 +26,6 @@ export const chainAddress = inLowerCase(
 export const lookedUpAddress = inLowerCase(form);
 
 /** An address in an answer, with its checksum. */
-export const answeredAddress = form.refine((text) => text === shownAddress(text));
+export const answeredAddress = form
+  .refine((text) => text === shownAddress(text))
+  .meta({ id: 'Address', examples: ['0x20C0000000000000000000000000000000000000'] });

@@ -5,7 +5,7 @@ import { PROVIDER_NAMES } from '../../src/ai/completion/provider-names.js';
 /** A model in a list (spec 2). */
 export const modelItem = z
   .strictObject({
-    id: z.string(),
+    id: z.string().meta({ examples: ['claude-opus-4-6'] }),
     name: z.string(),
     provider: z.enum(PROVIDER_NAMES),
     description: z.string(),

@@ -87,4 +87,8 @@ export const roundedAmountText = z
   .regex(UNROUNDED, fieldMessage('must be digits with at most one point'))
   .transform(unitsOf);
 
-export const formattedAmount = z.string().regex(new RegExp(`^-?\\d+\\.\\d{${DECIMALS}}$`));
+/** An amount in an answer. */
+export const formattedAmount = z
+  .string()
+  .regex(new RegExp(`^-?\\d+\\.\\d{${DECIMALS}}$`))
+  .meta({ id: 'Amount', examples: ['0.250000'] });

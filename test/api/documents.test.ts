@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { readRelease } from '../../src/platform/process/release.js';
 import { resolved } from '../fuzz/document.js';
 import { allDocuments } from '../support/documents.js';
+import { exampleOf } from '../support/schema-example.js';
 
 const parameter = z.object({
   name: z.string(),
@@ -14,6 +15,12 @@ const parameter = z.object({
 const operation = z.object({
   operationId: z.string().optional(),
   parameters: z.array(parameter).default([]),
+  responses: z.record(
+    z.string(),
+    z.object({
+      content: z.record(z.string(), z.object({ schema: z.looseObject({}) })).optional(),
+    }),
+  ),
 });
 
 const document = z.object({
@@ -80,6 +87,22 @@ test('every parameter has a description', () => {
 test('the documents take at most 2 kB of compact JSON for each operation, on average', () => {
   const bytes = Object.values(documents).map((each) => Buffer.byteLength(JSON.stringify(each)));
   expect(bytes.reduce((sum, each) => sum + each, 0) / operations.length).toBeLessThan(2_000);
+});
+
+test('the fields of every answer in JSON have examples, which together fit its schema', () => {
+  const answers = operations.flatMap(({ responses, title }) =>
+    Object.entries(responses).flatMap(([status, { content }]) => {
+      const schema = content?.['application/json']?.schema;
+      return schema === undefined ? [] : [{ answer: `${title} ${status}`, schema }];
+    }),
+  );
+  expect(answers.length).toBeGreaterThan(1_000);
+  const faults = answers.flatMap(({ answer, schema }) => {
+    const { example, lacking } = exampleOf(schema);
+    if (lacking.length > 0) return [`${answer} lacks ${lacking.join(', ')}`];
+    return z.fromJSONSchema(schema).safeParse(example).success ? [] : [answer];
+  });
+  expect(faults).toEqual([]);
 });
 
 test('every parameter that is a whole number is an integer in the documents', () => {
