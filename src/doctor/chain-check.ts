@@ -1,10 +1,11 @@
 import { formatEther, formatUnits, type Hex } from 'viem';
+import { reasonOf } from '../lib/reason-of.js';
 import { ChainAwayError, ChainNode } from '../money/chain/chain-node.js';
 import { chainSettings, type ChainSettings } from '../money/chain/settings.js';
 import { PATH_USD } from '../money/chain/tempo.js';
 import { isTempo } from '../money/payments/chains.js';
 import { PaymentNode } from '../money/payments/payment-node.js';
-import { checkOf, failure, ok, reasonOf, warning, type Check, type Finding } from './check.js';
+import { checkOf, failure, ok, warning, type Check, type Finding } from './check.js';
 
 /** Gas of a large payment, which the operator's wallet should be able to pay for. */
 const GAS = 2_000_000n;

@@ -1,3 +1,4 @@
+import { reasonOf } from '../lib/reason-of.js';
 import type { Area, SettingsOf } from '../platform/environment/area.js';
 import { readAreas, type Environment } from '../platform/environment/read.js';
 import { SettingsError } from '../platform/environment/settings-error.js';
@@ -52,16 +53,6 @@ export function checkOf<A extends Areas>(
 
 /** The finding of a check whose settings are wrong. */
 export const NO_SETTINGS = warning('Not checked: its settings are wrong, see "settings".');
-
-/** Returns an error's reason: a connection that several addresses refused has a code alone. */
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message || codeOf(error) : String(error);
-}
-
-function codeOf(error: Error): string {
-  if ('code' in error && typeof error.code === 'string') return error.code;
-  return 'parent' in error ? reasonOf(error.parent) : error.name;
-}
 
 /** Runs all checks at once; neither a failed nor a hung one hides the others. */
 export async function examine(

@@ -4,8 +4,9 @@ import { DockerClient } from '../docker/containers/docker-client.js';
 import { configuredDocker } from '../docker/containers/docker-host.js';
 import { containerSettings } from '../docker/containers/settings.js';
 import { agentSettings } from '../agents/lifecycle/settings.js';
+import { reasonOf } from '../lib/reason-of.js';
 import { secretsSettings } from '../platform/secrets/settings.js';
-import { checkOf, failure, ok, reasonOf, warning, type Check, type Finding } from './check.js';
+import { checkOf, failure, ok, warning, type Check, type Finding } from './check.js';
 
 /** Milliseconds of the first call, after which an engine counts as hung. */
 const FIRST_CALL_MS = 4_000;

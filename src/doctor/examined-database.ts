@@ -1,11 +1,12 @@
 import { DatabaseError } from 'sequelize';
+import { reasonOf } from '../lib/reason-of.js';
 import { Database } from '../platform/database/database.js';
 import { isDatabaseAway } from '../platform/database/database-away.js';
 import { databaseSettings } from '../platform/database/settings.js';
 import { checkRole, checkSchema, UnfitDatabaseError } from '../platform/database/start-check.js';
 import { readAreas, type Environment } from '../platform/environment/read.js';
 import { SettingsError } from '../platform/environment/settings-error.js';
-import { failure, NO_SETTINGS, ok, reasonOf, warning, type Check, type Finding } from './check.js';
+import { failure, NO_SETTINGS, ok, warning, type Check, type Finding } from './check.js';
 
 /** Connections, enough for the checks that run at the same time. */
 const CONNECTIONS = 4;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkOf, examine, ok, reasonOf, type Check } from '../../src/doctor/check.js';
+import { checkOf, examine, ok, type Check } from '../../src/doctor/check.js';
 import { hasFailed, reportAsJson, reportAsText } from '../../src/doctor/report.js';
 import { databaseSettings } from '../../src/platform/database/settings.js';
 
@@ -22,12 +22,6 @@ test('a check whose settings are wrong refers to the check of settings', async (
   expect(await examine([check], { DATABASE_URL: 'mysql://x' })).toEqual([
     expect.objectContaining({ status: 'warning', text: expect.stringContaining('Not checked') }),
   ]);
-});
-
-test('returns the code of an error without a message', () => {
-  const refused = Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' });
-  expect(reasonOf(refused)).toBe('ECONNREFUSED');
-  expect(reasonOf(Object.assign(new Error(''), { parent: refused }))).toBe('ECONNREFUSED');
 });
 
 test('reports each finding in a line, and counts failures and warnings', async () => {

@@ -1,4 +1,5 @@
 import { cachedFor } from '../../lib/cached-for.js';
+import { reasonOf } from '../../lib/reason-of.js';
 import { readRelease } from '../process/release.js';
 
 /** Milliseconds for which a report is cached. */
@@ -102,10 +103,4 @@ async function result(check: () => Promise<void>): Promise<CheckResult> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-function reasonOf(error: unknown): string {
-  // A connection that several addresses refused has its reasons inside.
-  if (error instanceof AggregateError) return reasonOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
 }
