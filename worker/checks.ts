@@ -20,7 +20,7 @@ export function nodeCheck(settings: ChainSettings): Check {
 }
 
 /** Makes the check that Temporal answers and that this process polls it. */
-export function temporalCheck(
+export function pollingCheck(
   connected: () => ConnectionLike | undefined,
   place: TemporalPlace,
   polling: Polling,

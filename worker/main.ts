@@ -13,7 +13,7 @@ import { loadSettings } from '../src/settings.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { nameOf } from '../temporal/start-check.js';
 import { Supervisors } from '../temporal/supervisors.js';
-import { temporalCheck } from './checks.js';
+import { pollingCheck } from './checks.js';
 import { connectPatiently } from './connect.js';
 import { DatabaseGate } from './database-gate.js';
 import { createHostRole } from './host-role.js';
@@ -56,7 +56,7 @@ async function main(): Promise<void> {
   const polling = new Polling();
   const readiness = new Readiness({
     ...databaseChecks(database),
-    temporal: temporalCheck(() => atHand.connected?.connection, place, polling),
+    temporal: pollingCheck(() => atHand.connected?.connection, place, polling),
     ...hostRole?.checks,
   });
   void ended.then(() => readiness.ends());

@@ -14,7 +14,7 @@ import { loadPaymentSettings } from '../src/settings.js';
 import { ChainSigners } from '../temporal/chain-signers.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { nameOf } from '../temporal/start-check.js';
-import { nodeCheck, temporalCheck } from './checks.js';
+import { nodeCheck, pollingCheck } from './checks.js';
 import { connectPatiently } from './connect.js';
 import { handOverPeriodically } from './hand-over.js';
 import { payments, paymentSessions } from './handed-rows.js';
@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   const polling = new Polling();
   const readiness = new Readiness({
     ...databaseChecks(database),
-    temporal: temporalCheck(() => connection, place, polling),
+    temporal: pollingCheck(() => connection, place, polling),
     node: nodeCheck(settings.chain),
   });
   void ended.then(() => readiness.ends());

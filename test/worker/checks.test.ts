@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../src/settings.js';
-import { hostChecks, nodeCheck, temporalCheck } from '../../worker/checks.js';
+import { hostChecks, nodeCheck, pollingCheck } from '../../worker/checks.js';
 import { Polling } from '../../worker/polling.js';
 import { testEnvironment } from '../support/platform-environment.js';
 
@@ -51,10 +51,10 @@ const POLLS = {
 
 test('fails until Temporal was reached, and until its task queues are polled', async () => {
   const polling = new Polling();
-  await expect(temporalCheck(() => undefined, PLACE, polling)()).rejects.toThrow(
+  await expect(pollingCheck(() => undefined, PLACE, polling)()).rejects.toThrow(
     'Temporal does not answer at temporal.test:7233',
   );
-  const check = temporalCheck(() => CONNECTED, PLACE, polling);
+  const check = pollingCheck(() => CONNECTED, PLACE, polling);
   await expect(check()).rejects.toThrow('No task queue is polled yet');
 
   let end = () => undefined as void;
