@@ -8,6 +8,8 @@ import { Metrics } from '../src/metrics.js';
 import { databaseChecks } from '../src/platform/operators/database-checks.js';
 import { exportPools } from '../src/platform/operators/database-metrics.js';
 import { ClusterMetrics } from '../src/platform/operators/process-metrics.js';
+import { openOperators } from '../src/platform/operators/open-operators.js';
+import type { MetricsSource } from '../src/platform/operators/metrics-source.js';
 import { CheckFailedError, Readiness } from '../src/platform/operators/readiness.js';
 import { runCluster, sharesPorts } from '../src/platform/process/cluster.js';
 import {
@@ -34,7 +36,6 @@ import {
   nameOf,
   untilTemporalAnswers,
 } from '../temporal/start-check.js';
-import { openOperators } from './operators.js';
 import { BackendClient } from './web/backend-client.js';
 import { createWeb } from './web/web.js';
 
@@ -71,7 +72,7 @@ async function serveCluster(processes: number, { ended, settings, log }: Parts):
   readiness.serves();
   void ended.then(() => readiness.ends());
   const metrics = new ClusterMetrics();
-  const operators = await openOperators({ settings, log, metrics, readiness });
+  const operators = await openAddress({ settings, log, metrics, readiness });
   try {
     await runCluster(processes, { ended, log, onServing: (count) => (serving = count) });
   } finally {
@@ -114,7 +115,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   try {
     if (sharesPorts()) metrics.shareWithCluster();
     else {
-      const operators = await openOperators({ settings, log, metrics, readiness });
+      const operators = await openAddress({ settings, log, metrics, readiness });
       addresses.push(operators.url);
       open.push(operators);
     }
@@ -172,6 +173,17 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
     await connection.close();
     await database.close();
   }
+}
+
+/** Opens the operators' address of the API. */
+function openAddress(parts: {
+  readonly settings: Settings;
+  readonly log: Logger;
+  readonly metrics: MetricsSource;
+  readonly readiness: Readiness;
+}) {
+  const { host: address, metricsPort: port } = parts.settings.http;
+  return openOperators({ ...parts, listen: { address, port }, variable: 'METRICS_PORT' });
 }
 
 /** Says in the log and at the launcher's terminal which providers answer, and which model is the default. */

@@ -6,7 +6,7 @@ import { createLogger } from '../../src/platform/process/log.js';
 import { Metrics } from '../../src/metrics.js';
 import { databaseChecks } from '../../src/platform/operators/database-checks.js';
 import { exportPools } from '../../src/platform/operators/database-metrics.js';
-import { serveOperators } from '../../src/platform/operators/operators-listener.js';
+import { openOperators } from '../../src/platform/operators/open-operators.js';
 import { CheckFailedError, Readiness } from '../../src/platform/operators/readiness.js';
 import {
   onShutdown,
@@ -50,12 +50,10 @@ async function main(): Promise<void> {
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   try {
-    const operators = await serveOperators({
-      host: settings.http.host,
-      port: settings.agents.aiMetricsPort,
+    const operators = await openOperators({
+      settings,
+      listen: { address: settings.http.host, port: settings.agents.aiMetricsPort },
       variable: 'AGENT_AI_METRICS_PORT',
-      names: settings.http.ownNames,
-      refuseFrom: [settings.agents.subnetPool],
       metrics,
       readiness,
       log,

@@ -1,6 +1,6 @@
 import { createLogger } from '../../src/platform/process/log.js';
 import { platformOutbound } from '../../src/platform/outbound/platform-outbound.js';
-import { serveOperators } from '../../src/platform/operators/operators-listener.js';
+import { openOperators } from '../../src/platform/operators/open-operators.js';
 import { ProcessMetrics } from '../../src/platform/operators/process-metrics.js';
 import { Readiness } from '../../src/platform/operators/readiness.js';
 import { RequestSeconds } from '../../src/platform/http/request-seconds.js';
@@ -30,11 +30,10 @@ async function main(): Promise<void> {
   const requests = new RequestSeconds(metrics.registry);
   const readiness = new Readiness({});
   void ended.then(() => readiness.ends());
-  const operators = await serveOperators({
-    host: http.host,
-    port: http.summarizerMetricsPort,
+  const operators = await openOperators({
+    settings: { http },
+    listen: { address: http.host, port: http.summarizerMetricsPort },
     variable: 'SUMMARIZER_METRICS_PORT',
-    names: http.ownNames,
     metrics,
     readiness,
     log,
