@@ -1,25 +1,17 @@
 import { once } from 'node:events';
 import http, { createServer, type IncomingMessage, type Server } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { GatewayConnections } from '../../../src/agents/hosts/gateway-connections.js';
-import type { HostAccess } from '../../../src/agents/hosts/host-access.js';
-import { HostListener } from '../../../src/agents/hosts/host-listener.js';
 import { hostToken } from '../../../src/agents/hosts/host-token.js';
 import { HostUnreachableError, RemoteHost } from '../../../src/agents/hosts/remote-host.js';
 import { ConflictError } from '../../../src/lib/errors.js';
-import { LOOPBACK_NAMES } from '../../../src/platform/http/own-hosts.js';
-import { keptLog } from '../../support/platform-environment.js';
 import { testSecrets } from '../../support/secrets.js';
+import { FarHost, gatewayAt } from './far-host.js';
 
 const AGENT = { agentId: 'a', userId: 'u', host: 'far' };
-const secrets = testSecrets();
-const { log } = keptLog();
-
+let far: FarHost;
 let gateway: Server;
-let listener: HostListener;
-let url: string;
 /** Agents that were connected to. */
 let connected: unknown[];
 
@@ -28,38 +20,25 @@ beforeEach(async () => {
   gateway = createServer((request, response) => {
     void text(request).then((body) => response.end(`${request.url} ${body}`));
   });
-  await new Promise<void>((resolve) => gateway.listen(0, '127.0.0.1', resolve));
-  // A TCP address is never a string.
-  const { port } = gateway.address() as AddressInfo;
-  const host: Pick<HostAccess, 'connect'> = {
+  const connect = await gatewayAt(gateway);
+  far = new FarHost();
+  await far.listen({
     async connect(agent) {
       if (agent.agentId === 'stopped')
         throw new ConflictError('The agent is not running', 'AGENT_NOT_RUNNING');
       connected.push(agent);
-      const socket = connect(port, '127.0.0.1');
-      await once(socket, 'connect');
-      return socket;
+      return await connect();
     },
-  };
-  listener = new HostListener({
-    id: 'far',
-    // Only the part that this test uses.
-    host: host as HostAccess,
-    secrets,
-    names: new Set(LOOPBACK_NAMES),
-    agentsNetwork: '10.231.0.0/16',
-    log,
   });
-  url = `http://127.0.0.1:${await listener.listen('127.0.0.1', 0)}`;
 });
 afterEach(async () => {
-  await listener.close();
+  await far.close();
   gateway.closeAllConnections();
   gateway.close();
 });
 
-const remote = (at = url, box = secrets) =>
-  new RemoteHost({ id: 'far', url: at, secrets: box, log, admissionMs: 1_000 });
+const remote = (at = far.url) =>
+  new RemoteHost({ id: 'far', url: at, secrets: far.secrets, log: far.log, admissionMs: 1_000 });
 
 async function ask(target: http.RequestOptions | undefined, path: string, body: string) {
   if (target === undefined) throw new TypeError('the agent runs');
@@ -100,7 +79,7 @@ test('fails where the agent does not run, or the host does not answer', async ()
 test("ends connections when the host's listener closes", async () => {
   const socket = await remote().connect(AGENT);
   const closed = once(socket, 'close');
-  await listener.close();
+  await far.close();
   await closed;
 });
 
@@ -108,11 +87,11 @@ describe('connections of strangers', { tags: 'attack' }, () => {
   const call = JSON.stringify({ agentId: 'a', userId: 'u' });
 
   async function statusOf(given: Readonly<Record<string, string>>, path = '/v1/gateway') {
-    const request = http.request(`${url}${path}`, {
+    const request = http.request(`${far.url}${path}`, {
       headers: {
         connection: 'Upgrade',
         upgrade: 'agent-gateway',
-        authorization: `Bearer ${hostToken(secrets, 'far', call)}`,
+        authorization: `Bearer ${hostToken(far.secrets, 'far', call)}`,
         'x-gateway-call': call,
         ...given,
       },
@@ -129,11 +108,11 @@ describe('connections of strangers', { tags: 'attack' }, () => {
   }
 
   test('need a token for this host, this agent and one connection', async () => {
-    const authorization = `Bearer ${hostToken(secrets, 'far', call)}`;
+    const authorization = `Bearer ${hostToken(far.secrets, 'far', call)}`;
     const of = (token: string) => ({ authorization: `Bearer ${token}` });
     expect(await statusOf({ authorization: '' })).toBe(401);
     expect(await statusOf(of(hostToken(testSecrets(), 'far', call)))).toBe(401);
-    expect(await statusOf(of(hostToken(secrets, 'near', call)))).toBe(401);
+    expect(await statusOf(of(hostToken(far.secrets, 'near', call)))).toBe(401);
     const another = JSON.stringify({ agentId: 'b', userId: 'u' });
     expect(await statusOf({ 'x-gateway-call': another })).toBe(401);
     expect(await statusOf({ host: 'rebound.example' })).toBe(421);

@@ -1,53 +1,29 @@
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { HostAccess } from '../../../src/agents/hosts/host-access.js';
-import { HostListener } from '../../../src/agents/hosts/host-listener.js';
 import { HostUnreachableError, RemoteHost } from '../../../src/agents/hosts/remote-host.js';
-import { LOOPBACK_NAMES } from '../../../src/platform/http/own-hosts.js';
 import { SettingsError } from '../../../src/platform/environment/settings-error.js';
 import { loadSettings } from '../../../src/settings.js';
-import { keptLog, testEnvironment } from '../../support/platform-environment.js';
-import { testSecrets } from '../../support/secrets.js';
+import { testEnvironment } from '../../support/platform-environment.js';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../../workspace/certificate.js';
 import { HOST_CERTIFICATE, HOST_CERTIFICATE_KEY } from './certificate.js';
+import { FarHost, gatewayAt } from './far-host.js';
 
-const secrets = testSecrets();
-const { log } = keptLog();
+const far = new FarHost();
+const { log, secrets } = far;
 const echo = createServer((socket) => void socket.pipe(socket));
-let listener: HostListener;
-let url: string;
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
-  // A TCP address is never a string.
-  const { port } = echo.address() as AddressInfo;
-  const host: Pick<HostAccess, 'connect' | 'stats'> = {
-    stats: () => Promise.resolve(null),
-    async connect() {
-      const socket = connect(port, '127.0.0.1');
-      await once(socket, 'connect');
-      return socket;
-    },
-  };
-  listener = new HostListener({
-    id: 'far',
-    // Only the parts that this test uses.
-    host: host as HostAccess,
-    secrets,
-    names: new Set(LOOPBACK_NAMES),
-    agentsNetwork: '10.231.0.0/16',
-    tls: { cert: HOST_CERTIFICATE, key: HOST_CERTIFICATE_KEY },
-    log,
-  });
-  url = `https://127.0.0.1:${await listener.listen('127.0.0.1', 0)}`;
+  const connect = await gatewayAt(echo);
+  const tls = { cert: HOST_CERTIFICATE, key: HOST_CERTIFICATE_KEY };
+  await far.listen({ stats: () => Promise.resolve(null), connect }, tls);
 });
 afterAll(async () => {
-  await listener?.close();
+  await far.close();
   echo.close();
 });
 
-const remote = (ca: string | undefined, at = url) =>
+const remote = (ca: string | undefined, at = far.url) =>
   new RemoteHost({ id: 'far', url: at, ca, secrets, log });
 
 const AGENT = { agentId: 'a', userId: 'u', host: 'far' };
@@ -63,9 +39,9 @@ test('calls a host and connects to a gateway through TLS', async () => {
 });
 
 test.each([
-  ['its certificate is of another authority', CERTIFICATE, () => url],
-  ['no authority is named', undefined, () => url],
-  ['it is called without TLS', HOST_CERTIFICATE, () => url.replace('https:', 'http:')],
+  ['its certificate is of another authority', CERTIFICATE, () => far.url],
+  ['no authority is named', undefined, () => far.url],
+  ['it is called without TLS', HOST_CERTIFICATE, () => far.url.replace('https:', 'http:')],
 ])('reaches no host if %s', { tags: 'attack' }, async (_, ca, at) => {
   const host = remote(ca, at());
   await expect(host.stats('a')).rejects.toThrow(HostUnreachableError);
