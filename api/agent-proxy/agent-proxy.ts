@@ -1,4 +1,5 @@
 import http, {
+  STATUS_CODES,
   type IncomingHttpHeaders,
   type IncomingMessage,
   type ServerResponse,
@@ -19,6 +20,7 @@ import { BytePace, pipePaced } from '../../src/lib/byte-pace.js';
 import { describeError } from '../../src/lib/describe-error.js';
 import type { Release } from '../../src/lib/fair-limiter.js';
 import { QuotaLimiter } from '../../src/lib/quota-limiter.js';
+import type { NoteRequest } from '../../src/platform/http/request-seconds.js';
 import type { SecretBox } from '../../src/platform/secrets/secret-box.js';
 import type { OtherNames, SharedParts } from '../http/other-names.js';
 import { whenClosed } from '../http/when-closed.js';
@@ -50,6 +52,13 @@ const HANDSHAKE_MS = 15_000;
 
 const UPGRADE = ['Connection', 'Upgrade', 'Upgrade', 'websocket'] as const;
 
+/** The name of these addresses, and the routes, in the metrics of requests. */
+const LISTENER = 'agents';
+const ROUTES = { http: 'http', webSocket: 'websocket' } as const;
+
+/** The status with which a WebSocket was opened. */
+const SWITCHED = 101;
+
 /** Agents whose paces are remembered; those used last. */
 const MAX_PACES = 10_000;
 
@@ -61,6 +70,13 @@ export interface AgentProxyParts extends SharedParts {
   readonly agents: Pick<AgentsBySubdomain, 'find'>;
   readonly gateways: Pick<GatewayConnections, 'close' | 'to'>;
   readonly bounds?: Partial<AgentBounds> | undefined;
+}
+
+/** A WebSocket's client, and the status that it got. */
+interface Client {
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  status?: number | undefined;
 }
 
 /** A request to a running agent. */
@@ -79,6 +95,7 @@ export class AgentProxy implements OtherNames {
   readonly #ofClients: QuotaLimiter;
   readonly #paces = new Map<string, BytePace>();
   readonly #upgraded = new Set<Duplex>();
+  readonly #note: NoteRequest | undefined;
 
   constructor(parts: AgentProxyParts) {
     this.#parts = parts;
@@ -86,6 +103,7 @@ export class AgentProxy implements OtherNames {
     const { connections, ofAgent, ofClient } = this.#bounds;
     this.#ofAgents = new QuotaLimiter({ total: connections, perOwner: ofAgent });
     this.#ofClients = new QuotaLimiter({ perOwner: ofClient });
+    this.#note = parts.requests?.of(LISTENER);
   }
 
   owns(request: IncomingMessage): boolean {
@@ -106,6 +124,11 @@ export class AgentProxy implements OtherNames {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const started = performance.now();
+    whenClosed(response, () => {
+      const status = response.writableFinished ? response.statusCode : undefined;
+      this.#noteRequest(request, ROUTES.http, status, started);
+    });
     try {
       const admitted = await this.#admit(request);
       whenClosed(response, admitted.release);
@@ -119,26 +142,28 @@ export class AgentProxy implements OtherNames {
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const started = performance.now();
+    const client: Client = { socket, head };
     this.#upgraded.add(socket);
-    socket.once('close', () => this.#upgraded.delete(socket));
+    socket.once('close', () => {
+      this.#upgraded.delete(socket);
+      this.#noteRequest(request, ROUTES.webSocket, client.status, started);
+    });
     socket.on('error', () => socket.destroy());
     try {
       checkWebSocket(request);
       const admitted = await this.#admit(request);
       socket.once('close', admitted.release);
       if (socket.destroyed) return admitted.release();
-      this.#connect(request, { socket, head }, admitted);
+      this.#connect(request, client, admitted);
     } catch (error) {
-      this.#refusalOf(error).answerUpgrade(socket);
+      this.#refuse(client, error);
     }
   }
 
   /** Opens a WebSocket at the gateway and connects both; an answer without one is passed on. */
-  #connect(
-    request: IncomingMessage,
-    { head, socket }: { readonly socket: Duplex; readonly head: Buffer },
-    { pace, place, target }: Admitted,
-  ): void {
+  #connect(request: IncomingMessage, client: Client, { pace, place, target }: Admitted): void {
+    const { head, socket } = client;
     const { host = '', origin } = request.headers;
     // OpenClaw approves a new device that has the token and seems to be on its machine.
     const isApproved = origin === undefined || isOwner(request, this.#parts.secrets, place.agentId);
@@ -153,14 +178,16 @@ export class AgentProxy implements OtherNames {
     socket.once('close', () => upstream.destroy());
     upstream.once('timeout', () => upstream.destroy(new Error('the gateway does not answer')));
     upstream.on('error', (error) => {
-      if (!socket.destroyed) this.#refusalOf(error).answerUpgrade(socket);
+      if (!socket.destroyed) this.#refuse(client, error);
     });
     upstream.once('response', (answer) => {
+      client.status = answer.statusCode;
       socket.write(headOf(answer, ['Connection', 'close', ...headersForClient(answer)]));
       answer.on('error', () => socket.destroy());
       pipePaced(answer, socket, pace);
     });
     upstream.once('upgrade', (answer, gateway, first) => {
+      client.status = SWITCHED;
       socket.write(headOf(answer, [...UPGRADE, ...headersForClient(answer)]));
       if (first.length > 0) socket.write(first);
       if (head.length > 0) gateway.write(head);
@@ -230,6 +257,24 @@ export class AgentProxy implements OtherNames {
     });
     if (framing.length === 0) return void upstream.end();
     pipePaced(request, upstream, pace);
+  }
+
+  #refuse(client: Client, error: unknown): void {
+    const refusal = this.#refusalOf(error);
+    client.status = refusal.status;
+    refusal.answerUpgrade(client.socket);
+  }
+
+  /** Notes an ended request. Agents choose their statuses, so that unusual ones count as those of their kind. */
+  #noteRequest(
+    { method = '' }: IncomingMessage,
+    route: string,
+    status: number | undefined,
+    started: number,
+  ): void {
+    const isKnown = status === undefined || status in STATUS_CODES;
+    const noted = isKnown ? status : Math.floor(status / 100) * 100;
+    this.#note?.(method, route, noted, (performance.now() - started) / 1_000);
   }
 
   #paceOf(agentId: string): BytePace {

@@ -105,7 +105,7 @@ export function createListener(options: ListenerOptions): Listener {
   const guard = (address: string) => limiter.guard(address)?.refusal;
   const ownNames = new Set([...settings.ownNames, ...(options.alsoNamed ?? [])]);
   const isOwn = (request: IncomingMessage) => isOwnHost(request, ownNames);
-  const others = options.otherNames?.({ log, isOwn, addressOf, guard });
+  const others = options.otherNames?.({ log, isOwn, addressOf, guard, requests: options.requests });
   const app = new Koa();
   app.on('error', (error: unknown) => {
     // A client that disconnects during a stream is not our error.

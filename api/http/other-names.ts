@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import type { TooManyRequestsError } from '../../src/lib/errors.js';
+import type { RequestSeconds } from '../../src/platform/http/request-seconds.js';
 import type { AddressReader } from './client-address.js';
 
 /** A listener's parts that the server of other names shares. */
@@ -12,6 +13,7 @@ export interface SharedParts {
   readonly addressOf: AddressReader;
   /** Counts a request of an address. @returns the refusal of one above the limit. */
   readonly guard: (address: string) => TooManyRequestsError | undefined;
+  readonly requests: RequestSeconds | undefined;
 }
 
 /** A server behind the same port for requests whose `Host` is not a name of the listener. */

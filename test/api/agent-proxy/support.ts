@@ -11,6 +11,7 @@ import { anonymous } from '../../../api/auth/anonymous.js';
 import { endpoint } from '../../../api/http/endpoint.js';
 import { reply } from '../../../api/http/reply.js';
 import * as z from 'zod';
+import type { RequestSeconds } from '../../../src/platform/http/request-seconds.js';
 import { testSecrets } from '../../support/secrets.js';
 import { HTTP_SETTINGS, serve, type TestListener } from '../http/support.js';
 
@@ -49,6 +50,7 @@ export async function serveAgents(
   gateway: RequestListener,
   bounds?: Partial<AgentBounds>,
   requestsPerMinute = HTTP_SETTINGS.requestsPerMinute,
+  requests?: RequestSeconds,
 ): Promise<AgentAddressLab> {
   const seen: IncomingMessage[] = [];
   const server = createServer((asked, response) => {
@@ -83,6 +85,7 @@ export async function serveAgents(
       ownNames: new Set([...HTTP_SETTINGS.ownNames, OWN]),
       requestsPerMinute,
     },
+    requests,
     otherNames: (shared) =>
       new AgentProxy({
         ...shared,
