@@ -19,9 +19,12 @@ interface Parts {
   readonly chain: LedgerChain;
   readonly knownChains: KnownChains;
   readonly sessionSettings: Pick<PaymentSessionSettings, 'holdMs' | 'maxAgeMs'>;
+  /** Receives the number of differences that a check of the ledger found. */
+  readonly onLedgerChecked?: ((differences: number) => void) | undefined;
 }
 
-export function createMoneyActivities({ chain, database, knownChains, sessionSettings }: Parts) {
+export function createMoneyActivities(parts: Parts) {
+  const { chain, database, knownChains, onLedgerChecked, sessionSettings } = parts;
   return {
     /** Releases ended holds, and returns how many; short and idempotent. */
     releaseEndedHolds: () => releaseExpiredHolds(database),
@@ -40,6 +43,7 @@ export function createMoneyActivities({ chain, database, knownChains, sessionSet
       // Not a difference: the next hourly run checks again.
       if (report.isChainAway) log.warn('The ledger was checked, but the chain was unavailable');
       const differences = report.differences.length;
+      onLedgerChecked?.(differences);
       const [platform, pass] = [database.asPlatform(), run?.runId ?? info.activityId];
       if (differences > 0) {
         const id = `ledger-${pass}`;

@@ -20,6 +20,7 @@ import { DatabaseGate } from './database-gate.js';
 import { createHostRole } from './host-role.js';
 import type { TemporalAtHand } from './local-repair.js';
 import { hostParts, platformParts, temporalPart, type ConnectedWorker } from './parts.js';
+import { exportCertificate, exportLedger, exportPlatform } from './platform-metrics.js';
 import { Polling } from './polling.js';
 import { prepareSearchAttributes } from './prepare-temporal.js';
 import { runTogether } from './run-together.js';
@@ -51,6 +52,10 @@ async function main(): Promise<void> {
     ? createHostRole({ settings, database, log, atHand })
     : undefined;
   if (hostRole) metrics.exportEgress(() => hostRole.hostEgress.state);
+  const { tls } = settings.hosts.listener ?? {};
+  if (hostRole && tls) exportCertificate(metrics.registry, tls.cert);
+  const onLedgerChecked = roles.has('workflows') ? exportLedger(metrics.registry) : undefined;
+  if (roles.has('workflows')) exportPlatform(metrics.registry, database);
   const services = createWorkerServices({ settings, database, log });
   const place = temporalConnection(settings.temporal);
   const polling = new Polling();
@@ -103,6 +108,7 @@ async function main(): Promise<void> {
       gate: new DatabaseGate(),
       polling,
       onSupervisionPass: (...pass) => metrics.recordSupervision(...pass),
+      ...(onLedgerChecked && { onLedgerChecked }),
     };
     await services.modelDiscovery.start();
     const temporal = { connection, client, namespace, host: hostRole?.id, log };

@@ -93,6 +93,7 @@ export interface WorkerDependencies {
   readonly code: WorkflowCode;
   readonly gate: DatabaseGate;
   readonly onSupervisionPass?: OnSupervisionPass;
+  readonly onLedgerChecked?: (differences: number) => void;
 }
 
 export type PlatformDependencies = Omit<
@@ -126,6 +127,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
           chain: services.ledgerChain,
           knownChains: services.knownChains,
           sessionSettings: settings.paymentSessions,
+          onLedgerChecked: dependencies.onLedgerChecked,
         }),
         ...createAccountDeletionActivities(accountDeletions),
         ...createSupervisionActivities({

@@ -5,7 +5,10 @@ import { projectRoot } from '../../dev/root.js';
 import { hostLimiters } from '../../src/agents/watchdog/host-limiters.js';
 import { Metrics } from '../../src/metrics.js';
 import { exportPools } from '../../src/platform/operators/database-metrics.js';
+import { Database } from '../../src/platform/database/database.js';
+import { exportCertificate, exportLedger, exportPlatform } from '../../worker/platform-metrics.js';
 import { WorkerMetrics } from '../../worker/worker-metrics.js';
+import { HOST_CERTIFICATE } from '../agents/hosts/certificate.js';
 
 const NO_USE = { busy: 0, idle: 0, waiting: 0 };
 
@@ -16,6 +19,9 @@ test("docs/operations.md describes each of the platform's own metrics, and no ot
   const ofWorker = new WorkerMetrics(() => Promise.resolve(''));
   ofWorker.exportLimiters(hostLimiters(1));
   ofWorker.exportEgress(() => ({ status: 'open', reason: null, refuses: false }));
+  exportPlatform(ofWorker.registry, new Database('postgres://nobody@127.0.0.1:1/nothing'));
+  exportLedger(ofWorker.registry);
+  exportCertificate(ofWorker.registry, HOST_CERTIFICATE);
   const exported = `${await ofApi.read()}\n${await ofWorker.read()}`;
   const names = [...exported.matchAll(/^# TYPE (aps_\S+)/gm)].map(([, name]) => name);
 
