@@ -125,7 +125,7 @@ export const ERROR_CODES = {
   },
   SESSION_REQUIRED: { status: 403, cause: 'API keys are not accepted here: sign in' },
   SKILL_LIMIT_REACHED: {
-    status: 402,
+    status: 429,
     cause: 'your plan allows `limit` skills for each agent: disable one or upgrade',
   },
   SPLIT_NOT_FAILED: {

@@ -13,6 +13,7 @@ import { errorJson } from '../../api/http/presenter.js';
 import type { Listening } from '../../api/http/server.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import { createWeb } from '../../api/web/web.js';
+import { checkSkillLimit } from '../../src/agents/model/agent-skills.js';
 import { passwordHashing } from '../../src/accounts/accounts/hashing-limiters.js';
 import { ProviderError } from '../../src/ai/completion/provider-error.js';
 import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
@@ -280,6 +281,15 @@ const CASES: Readonly<Record<string, Case>> = {
       const budget = new GasBudget(db, { perOwner: 1_000, total: 2_000 });
       const wanted = { cause: randomUUID(), gas: 1_001n, userId: randomUUID() };
       return thrownBy(() => db.asPlatform().transaction((tx) => budget.reserve(tx, wanted)));
+    },
+  },
+  'src/agents/model/agent-skills.ts': {
+    limit: 3,
+    resetS: MINUTE_S,
+    refuse() {
+      const entries = Object.fromEntries([1, 2, 3, 4].map((n) => [`s${n}`, {}]));
+      const config = { runtime: { skills: { entries } } };
+      return thrownBy(() => checkSkillLimit(config, { plan: 'label', isAdmin: false }));
     },
   },
   'api/web/provision.ts': {

@@ -16,7 +16,7 @@ interface Judged {
 
 /**
  * Returns the user's agent limit; infinite for administrators and the operator.
- * @throws PaymentRequiredError without a plan or for too many skills; ModelRestrictedError, NotFoundError
+ * @throws PaymentRequiredError without a plan; ModelRestrictedError, NotFoundError, TooManyRequestsError
  */
 export async function agentCap(
   db: TenantTransaction,

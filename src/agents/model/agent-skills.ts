@@ -1,7 +1,10 @@
 import { PLAN_LIMITS, type Plan } from '../../types/plans.js';
-import { PaymentRequiredError } from '../../lib/errors.js';
+import { TooManyRequestsError } from '../../lib/errors.js';
 import { isObject, type JsonObject } from '../../lib/json.js';
 import type { SkillChange } from '../../types/skill-change.js';
+
+/** Seconds after which the plan or the skills may have changed. */
+const RETRY_AFTER_S = 60;
 
 /** Returns a configuration with one skill changed: `runtime.skills.entries.<name>`. */
 export function withSkill(config: JsonObject, change: SkillChange): Record<string, unknown> {
@@ -29,7 +32,7 @@ export function skillsIn(config: JsonObject): { name: string; enabled: boolean }
 
 /**
  * Refuses more skills than a plan includes; reducing their number is always allowed.
- * @throws PaymentRequiredError `SKILL_LIMIT_REACHED`, with `current` and `limit`
+ * @throws TooManyRequestsError `SKILL_LIMIT_REACHED`, with `current` and `limit`
  */
 export function checkSkillLimit(
   config: JsonObject,
@@ -40,10 +43,10 @@ export function checkSkillLimit(
   const count = (of: JsonObject) => skillsIn(of).filter(({ enabled }) => enabled).length;
   const [wanted, current] = [count(config), count(before)];
   if (isAdmin || wanted <= Math.max(limit, current)) return;
-  const code = 'SKILL_LIMIT_REACHED';
-  throw new PaymentRequiredError(
-    'Skill limit reached for this plan: remove a skill or upgrade',
-    code,
+  throw new TooManyRequestsError(
+    'Skill limit reached for this plan: disable a skill or upgrade',
+    { max: limit, resetS: RETRY_AFTER_S },
+    'SKILL_LIMIT_REACHED',
     { current, limit },
   );
 }

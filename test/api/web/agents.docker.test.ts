@@ -294,16 +294,16 @@ describe('single agent', () => {
     const user = await platform.signUp('label');
     const limited = (current: number) => ({ code: 'SKILL_LIMIT_REACHED', current, limit: 3 });
     const refused = await provision(user, { name: 'x', config: withSkills(4) });
-    expect([refused.status, refused.body]).toMatchObject([402, limited(0)]);
+    expect([refused.status, refused.body]).toMatchObject([429, limited(0)]);
     const { id } = (await provision(user, { name: 'x', config: withSkills(3, 2) })).body.agent;
     const put = await platform.web(user, 'PUT', `/api/agents/${id}/config`, {
       body: { config: withSkills(4) },
     });
-    expect([put.status, put.body]).toMatchObject([402, limited(3)]);
+    expect([put.status, put.body]).toMatchObject([429, limited(3)]);
     const one = await platform.web(user, 'POST', '/api/agent', {
       body: { action: 'update-skill', agentId: id, skill: 'one-more', enabled: true },
     });
-    expect([one.status, one.body]).toMatchObject([402, limited(3)]);
+    expect([one.status, one.body]).toMatchObject([429, limited(3)]);
   });
 
   test("does not run an agent whose owner's plan has lapsed", { tags: 'attack' }, async () => {
