@@ -54,9 +54,11 @@ export async function exportAccount(
   const user = await tenant.transaction((db) => db.User.findByPk(userId));
   if (!user) throw new UnauthorizedError();
   const list = (sql: string) => tenant.query<object>(sql, { userId });
-  const subscription = `
-    SELECT plan, status, source, period_start AS "periodStart", period_end AS "periodEnd",
-           created_at AS "createdAt" FROM subscriptions WHERE user_id = $userId`;
+  const subscriptions = (from: string) => `
+    SELECT s.kind, s.plan, s.status, s.source, s.period_start AS "periodStart",
+           s.period_end AS "periodEnd", s.created_at AS "createdAt"
+      FROM ${from} WHERE s.user_id = $userId ORDER BY s.created_at, s.id`;
+  const current = `current_subscription($userId, 'plan') p JOIN subscriptions s ON s.id = p.id`;
   return asJson({
     user: withoutSecrets(user),
     identities: await list(
@@ -96,7 +98,8 @@ export async function exportAccount(
     ),
     paymentSessions: paymentSessions(tenant, userId),
     vouchers: vouchers(tenant, userId),
-    subscription: (await list(subscription))[0] ?? null,
+    subscription: (await list(subscriptions(current)))[0] ?? null,
+    subscriptions: await list(subscriptions('subscriptions s')),
     activity: paged(
       tenant,
       `SELECT id AS position, at, action, subject, detail

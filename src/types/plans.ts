@@ -5,6 +5,13 @@ export const PLANS = ['label', 'solo', 'collective', 'network'] as const;
 
 export type Plan = (typeof PLANS)[number];
 
+/** The plans that add disk space, in ascending order. */
+export const STORAGE_PLANS = ['10gb', '50gb', '200gb'] as const;
+
+export type StoragePlan = (typeof STORAGE_PLANS)[number];
+
+export type SubscriptionKind = 'plan' | 'storage';
+
 /** The deprecated name for having no plan. */
 export const FREE_PLAN = 'free';
 
@@ -52,6 +59,21 @@ export const PLAN_LIMITS: Readonly<Record<Plan, PlanLimits>> = {
   },
 };
 
+const GIB = 1024 ** 3;
+
+interface StorageLimits {
+  /** Pounds sterling a month. */
+  readonly monthlyPriceGbp: number;
+  /** Bytes that each memory of the owner gets beyond `AGENT_DISK_LIMIT`. */
+  readonly bytes: number;
+}
+
+export const STORAGE_LIMITS: Readonly<Record<StoragePlan, StorageLimits>> = {
+  '10gb': { monthlyPriceGbp: 2, bytes: 10 * GIB },
+  '50gb': { monthlyPriceGbp: 8, bytes: 50 * GIB },
+  '200gb': { monthlyPriceGbp: 25, bytes: 200 * GIB },
+};
+
 /** Reports whether a plan has a quota. No plan means an administrator, who has no quota. */
 export function hasQuota(plan: Plan | undefined): plan is Plan {
   return plan !== undefined && Number.isFinite(PLAN_LIMITS[plan].monthlyTokens);
@@ -82,6 +104,10 @@ const UNKNOWN_TIER_AGENTS = 1;
 
 export function isPlan(value: string | null | undefined): value is Plan {
   return PLANS.some((plan) => plan === value);
+}
+
+export function isStoragePlan(value: string | null | undefined): value is StoragePlan {
+  return STORAGE_PLANS.some((plan) => plan === value);
 }
 
 export function isTier(value: string | null | undefined): value is Tier {

@@ -16,10 +16,9 @@ export async function findEntitlement(
   rules: AdminRules,
 ): Promise<Entitlement | undefined> {
   const [found] = await db.query<AdminAttributes & { readonly plan: Plan | null }>(
-    `SELECT u.email, u.email_verified_at IS NOT NULL AS "emailVerified", u.is_admin AS "isAdmin", s.plan
+    `SELECT u.email, u.email_verified_at IS NOT NULL AS "emailVerified", u.is_admin AS "isAdmin", p.plan
        FROM users u
-       LEFT JOIN subscriptions s ON s.user_id = u.id AND s.status = 'active'
-             AND (s.period_end IS NULL OR s.period_end > now())
+       LEFT JOIN LATERAL current_subscription(u.id, 'plan') p ON p.holds
       WHERE u.id = $userId`,
     { userId },
   );

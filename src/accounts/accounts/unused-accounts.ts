@@ -22,7 +22,7 @@ const UNUSED = `
        AND NOT EXISTS (SELECT FROM agents a WHERE a.user_id = u.id)
        AND NOT EXISTS (SELECT FROM subscriptions p
                         WHERE p.user_id = u.id
-                          AND (p.updated_at > ${CUTOFF} OR p.status = 'active'
+                          AND (p.updated_at > ${CUTOFF} OR p.status <> 'cancelled'
                                AND (p.period_end IS NULL OR p.period_end > ${CUTOFF})))
        AND NOT EXISTS (SELECT FROM ledger_accounts c
                         WHERE c.user_id = u.id AND c.name = 'user:' || u.id || ':credits'

@@ -482,7 +482,8 @@ describe('the export of an account', () => {
         'messages',
         'usage',
       ],
-      ...['credits', 'splits', 'gas', 'paymentSessions', 'vouchers', 'subscription', 'activity'],
+      ...['credits', 'splits', 'gas', 'paymentSessions', 'vouchers'],
+      ...['subscription', 'subscriptions', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
     expect(body.user).not.toHaveProperty('passwordHash');
@@ -509,7 +510,8 @@ describe('the export of an account', () => {
         { amount: '0.010000', reason: 'purchase', createdAt: expect.any(String) },
       ]),
     );
-    expect(body.subscription).toMatchObject({ plan: 'solo' });
+    expect(body.subscription).toMatchObject({ kind: 'plan', plan: 'solo', source: 'operator' });
+    expect(body.subscriptions).toEqual([body.subscription]);
     // Payouts have columns that are internal to the platform.
     const [{ payouts, ...split }] = body.splits;
     expect(payouts).toHaveLength(1);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parsePlan, PLAN_LIMITS, webAgentLimit } from '../../../src/types/plans.js';
 import { findEntitlement } from '../../../src/accounts/accounts/entitlement.js';
 import { grantPlan } from '../../../src/accounts/accounts/subscriptions.js';
@@ -92,6 +92,108 @@ describe('a subscription', () => {
 
   test('refuses to grant a subscription to an unknown user', async () => {
     await expect(grantPlan(database.db, 'nobody', 'solo', BY)).rejects.toThrow(NotFoundError);
+  });
+});
+
+describe('several subscriptions of a user', () => {
+  /** Adds a subscription of the processor. */
+  const buy = (plan: string, row: Record<string, string> = {}) =>
+    owner(
+      insertSql('subscriptions', {
+        ...ROWS.subscriptions?.('carol', 1),
+        source: 'processor',
+        processor_id: `sub_${plan}`,
+        plan,
+        ...row,
+      }),
+    );
+  const change = (plan: string, sql: string) =>
+    owner(`UPDATE subscriptions SET ${sql} WHERE user_id = 'carol' AND plan = '${plan}'`);
+
+  /** Returns the plan that each lookup finds, which has to be the same everywhere. */
+  async function plansOfCarol() {
+    const [session] = await owner(`SELECT plan FROM find_signed_in('carol-token')`);
+    const byKey = await owner(`SELECT plan, subscription_active FROM find_keys('{carol-key}')`);
+    const byAgent = await owner(
+      `SELECT plan, subscription_active FROM find_calling_agents('{carol-agent}')`,
+    );
+    expect(byAgent).toEqual(byKey);
+    const plan = await planOf('carol');
+    expect(session?.plan).toBe(plan ?? null);
+    expect(byKey).toHaveLength(1);
+    return { plan, found: byKey[0]?.plan, active: byKey[0]?.subscription_active };
+  }
+
+  beforeAll(async () => {
+    await owner(insertSql('users', ROWS.users?.('carol', 1) ?? {}));
+    await owner(
+      insertSql('sessions', { ...ROWS.sessions?.('carol', 1), token_hash: 'carol-token' }),
+    );
+    await owner(
+      insertSql('api_keys', { ...ROWS.api_keys?.('carol', 1), lookup_hash: 'carol-key' }),
+    );
+    await owner(insertSql('agents', ROWS.agents?.('carol', 1) ?? {}));
+    const secret = { ...ROWS.agent_secrets?.('carol', 2), lookup_hash: 'carol-agent' };
+    await owner(insertSql('agent_secrets', secret));
+  });
+  beforeEach(() => owner(`DELETE FROM subscriptions WHERE user_id = 'carol'`));
+
+  test('without a row there is no plan', async () => {
+    expect(await plansOfCarol()).toEqual({ plan: undefined, found: null, active: null });
+  });
+
+  test('the highest plan that holds counts at every lookup', async () => {
+    await grantPlan(database.db, 'carol', 'solo', BY);
+    await buy('collective');
+    await buy('label');
+    expect(await plansOfCarol()).toMatchObject({ plan: 'collective', active: true });
+    await grantPlan(database.db, 'carol', 'network', BY);
+    expect(await plansOfCarol()).toMatchObject({ plan: 'network', active: true });
+    await grantPlan(database.db, 'carol', 'label', BY);
+    await change('collective', `status = 'cancelled'`);
+    expect(await plansOfCarol()).toMatchObject({ plan: 'label', active: true });
+  });
+
+  test('an unpaid plan holds until its grace ends', async () => {
+    const past = `status = 'past_due', period_end = now() - interval '1 day'`;
+    await buy('solo', { period_start: '2025-01-01' });
+    await change('solo', `${past}, holds_until = now() + interval '1 day'`);
+    expect(await plansOfCarol()).toMatchObject({ plan: 'solo', active: true });
+    await change('solo', `holds_until = now() - interval '1 s'`);
+    expect(await plansOfCarol()).toEqual({ plan: undefined, found: 'solo', active: false });
+  });
+
+  test('of plans that have ended, the last one is found', async () => {
+    await buy('network', { period_start: '2025-01-01', period_end: '2025-02-01' });
+    await buy('label', { period_start: '2025-01-01', period_end: '2025-03-01' });
+    expect(await plansOfCarol()).toEqual({ plan: undefined, found: 'label', active: false });
+  });
+
+  test('a storage plan is no plan', async () => {
+    await buy('200gb', { kind: 'storage' });
+    expect(await plansOfCarol()).toEqual({ plan: undefined, found: null, active: null });
+  });
+
+  test('a grant leaves the subscriptions of the processor unchanged', async () => {
+    await buy('solo');
+    const rows = () => owner(`SELECT * FROM subscriptions WHERE processor_id = 'sub_solo'`);
+    const before = await rows();
+    await grantPlan(database.db, 'carol', 'network', BY);
+    await grantPlan(database.db, 'carol', 'label', BY);
+    expect(await rows()).toEqual(before);
+    expect(await owner(`SELECT plan FROM subscriptions WHERE user_id = 'carol'`)).toHaveLength(2);
+  });
+
+  test('refuses a second grant, a second row of one subscription, and a granted storage plan', async () => {
+    await grantPlan(database.db, 'carol', 'solo', BY);
+    await buy('solo');
+    const grant = (row: Record<string, string>) =>
+      owner(insertSql('subscriptions', { ...ROWS.subscriptions?.('carol', 1), ...row }));
+    await expect(grant({ kind: 'plan', plan: 'label' })).rejects.toThrow('subscriptions_grant');
+    await expect(buy('solo')).rejects.toThrow('subscriptions_processor_id');
+    await owner(`DELETE FROM subscriptions WHERE source = 'operator'`);
+    await expect(grant({ kind: 'storage', plan: '10gb' })).rejects.toThrow('source_check');
+    await expect(buy('10gb')).rejects.toThrow('plan_check');
   });
 });
 

@@ -1,9 +1,8 @@
-import { Sequelize } from 'sequelize';
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { migrate } from '../../../src/platform/database/migrate.js';
-import { MIGRATIONS } from '../../../src/platform/database/migrations/index.js';
 import { emptyDatabase, holdPostgres } from '../../support/postgres.js';
 import { queryRows } from './catalog.js';
+import { migrateToBefore } from './migrate-to-before.js';
 
 const attack = { tags: 'attack' };
 
@@ -19,27 +18,6 @@ afterEach(() => database.close());
 
 const owner = (sql: string) => queryRows(database.ownerUrl, sql);
 
-/** Brings the schema to the state before keys had scopes. */
-async function migrateToBefore(): Promise<void> {
-  const before = MIGRATIONS.slice(
-    0,
-    MIGRATIONS.findIndex(({ name }) => name === NAME),
-  );
-  const sequelize = new Sequelize(database.ownerUrl, { logging: false });
-  try {
-    await sequelize.transaction(async (transaction) => {
-      const queryInterface = sequelize.getQueryInterface();
-      const context = { queryInterface, transaction, servingRole: database.servingRole };
-      for (const { migration } of before) await migration(context);
-    });
-  } finally {
-    await sequelize.close();
-  }
-  await owner('CREATE TABLE schema_migrations (name text PRIMARY KEY)');
-  const done = before.map(({ name }) => `('${name}')`).join();
-  await owner(`INSERT INTO schema_migrations VALUES ${done}`);
-}
-
 const addUser = (id: string) =>
   owner(
     `INSERT INTO users (id, email, name, created_at, updated_at)
@@ -53,7 +31,7 @@ const addKey = (id: string, userId: string) =>
   );
 
 test('existing keys get all scopes but money, and each owner one mail', attack, async () => {
-  await migrateToBefore();
+  await migrateToBefore(database, NAME);
   for (const id of ['ada', 'bob', 'cleo']) await addUser(id);
   for (const [id, userId] of [
     ['k1', 'ada'],
@@ -82,7 +60,7 @@ test('existing keys get all scopes but money, and each owner one mail', attack, 
 });
 
 test('the running release still makes and finds keys during an update', async () => {
-  await migrateToBefore();
+  await migrateToBefore(database, NAME);
   await migrate(database.ownerUrl, database.servingRole);
   await addUser('ada');
   await addKey('k1', 'ada');

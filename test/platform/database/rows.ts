@@ -26,7 +26,12 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   identities: () => ({ kind: 'google' }),
   unlinked_identities: () => ({ kind: 'google' }),
-  subscriptions: () => ({ plan: 'solo', status: 'active' }),
+  // A user has one grant.
+  subscriptions: (user, n) => ({
+    plan: 'solo',
+    status: 'active',
+    ...(n > 1 && { source: 'processor', processor_id: `sub_${user}_${n}` }),
+  }),
   // Money comes from an account of the platform.
   ledger_accounts: (user, n) => ({ name: `user:${user}:account-${n}`, currency: 'usd' }),
   ledger_transfers: (user) => ({

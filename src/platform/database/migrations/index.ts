@@ -22,6 +22,7 @@ import { migration as gas } from './021-gas.js';
 import { migration as keptAnswers } from './022-kept-answers.js';
 import { migration as retentionOfPayments } from './023-retention-of-payments.js';
 import { migration as cachedTokens } from './024-cached-tokens.js';
+import { migration as subscriptions } from './025-subscriptions.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -60,4 +61,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '022-kept-answers', migration: keptAnswers },
   { name: '023-retention-of-payments', migration: retentionOfPayments },
   { name: '024-cached-tokens', migration: cachedTokens },
+  { name: '025-subscriptions', migration: subscriptions, breaksOlder: true },
 ];

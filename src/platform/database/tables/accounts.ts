@@ -1,6 +1,6 @@
 import { literal } from 'sequelize';
 import { DEFAULT_KEY_SCOPES, type KeyScope } from '../../../types/key-scopes.js';
-import type { Plan } from '../../../types/plans.js';
+import type { Plan, StoragePlan, SubscriptionKind } from '../../../types/plans.js';
 import type { IdentityKind, SignInMethod } from '../../../types/sign-in-methods.js';
 import { ownedThrough } from '../schema/policies.js';
 import {
@@ -179,21 +179,32 @@ export const ApiKey = table(
   ownedThrough('user_id'),
 );
 
+/** Subscriptions of the payment processor, and the plans that the operator grants, one for each user. */
 export const Subscription = table(
   'subscriptions',
   {
-    userId: key(text()),
-    plan: text<Plan>(),
-    status: text<'active' | 'cancelled'>(),
-    /** The admin or system that granted the plan. */
+    id: withDefault(key(text()), literal('gen_random_uuid()::text')),
+    userId: text(),
+    kind: withDefault(text<SubscriptionKind>(), 'plan'),
+    plan: text<Plan | StoragePlan>(),
+    status: text<'active' | 'past_due' | 'cancelled'>(),
+    /** `operator` or `processor`. */
     source: text(),
+    /** The processor's id of the subscription; null for a grant. */
+    processorId: nullable(text()),
     periodStart: timestamp(),
     /** Null for a plan without an end. */
     periodEnd: nullable(timestamp()),
+    /** Time until which the plan holds, if not until `periodEnd`. */
+    holdsUntil: nullable(timestamp()),
     createdAt: created(),
     updatedAt: updated(),
   },
-  [],
+  [
+    unique('subscriptions_grant', ['user_id'], { processor_id: null }),
+    unique('subscriptions_processor_id', ['processor_id']),
+    index('subscriptions_user_id', ['user_id']),
+  ],
   ownedThrough('user_id'),
 );
 
