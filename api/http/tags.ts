@@ -4,6 +4,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['API keys', "Keys for users' programs, and their scopes"],
   ['Accounts', 'Registration, sign-in, sessions, profile, and the end of an account'],
   ['Agents', 'Agents: list, create, configure, operate, open and remove them'],
+  ['Billing', 'Plan, credits and prices of a user'],
   ['Chat', 'Conversations with agents'],
   ['Clones', 'Copies of agents, paid for on the chain'],
   ['Demo', 'Chat with a model, without an account'],

@@ -39,6 +39,7 @@ export const LIMITS = {
   walletSignIn: [...perHostAndSite('wallet-sign-in', 60), ...perDay('wallet-sign-in', 500)],
   /** Limit for the identity provider, which has few addresses and many events on a bad day. */
   securityEvents: perMinute('security-events', 600),
+  billingOfUser: perMinute('billing-of-user', 30),
   export: perMinute('export', UNSTATED),
   demo: { ...perMinute('demo', UNSTATED), message: 'Too many requests' },
   /** Hashing a key with bcrypt takes a thread about 70 ms. */

@@ -8,6 +8,7 @@ import { accountEndpoints } from './accounts.js';
 import { agentAccessEndpoints } from './agent-access.js';
 import { agentInteractionEndpoints } from './agent.js';
 import { agentEndpoints } from './agents.js';
+import { billingEndpoints } from './billing.js';
 import { browseEndpoints } from './browse.js';
 import { chatEndpoints } from './chat.js';
 import { cloneEndpoints } from './clones.js';
@@ -67,6 +68,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...modelEndpoints(dependencies),
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
+    ...billingEndpoints(),
     ...healthEndpoints(),
     ...splitEndpoints(dependencies),
     ...browseEndpoints(dependencies),

@@ -26,6 +26,7 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/auth/login',
   '/api/auth/reset-password',
   '/api/auth/token-gating/verify',
+  '/api/billing',
   '/api/browse/git-sync',
   '/api/browse/write',
   '/api/chat',

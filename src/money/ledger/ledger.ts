@@ -230,6 +230,17 @@ export async function balanceOf(
   return { balance: BigInt(row?.balance ?? 0), held: BigInt(row?.held ?? 0) };
 }
 
+/** Returns the balance of a user's credits, bought and granted. */
+export async function creditBalance(db: Statements, userId: string): Promise<Balance> {
+  const accounts = [creditsOf(userId), grantedOf(userId)];
+  const [row] = await db.query<{ balance: string; held: string }>(
+    `SELECT coalesce(sum(balance), 0)::text AS balance, coalesce(sum(held), 0)::text AS held
+       FROM ledger_accounts WHERE name = ANY ($accounts) AND currency = 'usd'`,
+    { accounts },
+  );
+  return { balance: BigInt(row?.balance ?? 0), held: BigInt(row?.held ?? 0) };
+}
+
 /** Returns the sum of several accounts' free balances in a currency. */
 export async function freeOf(
   db: Statements,

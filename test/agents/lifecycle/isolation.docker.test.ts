@@ -333,6 +333,8 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '7m' }) },
   'DELETE /api/heartbeat': { nobody: 401, bob: 200 },
   'GET /api/dashboard/cost': { nobody: 401, bob: 200 },
+  'GET /api/billing': { nobody: 401, bob: 200 },
+  'POST /api/billing': { nobody: 401, bob: 200, body: () => ({ action: 'get-usage' }) },
   'GET /': { nobody: 200, bob: 200 },
   'GET /login': { nobody: 200, bob: 200 },
   'GET /verify-email': { nobody: 200, bob: 200, query: () => '?token=x' },
