@@ -46,6 +46,8 @@ import { Gateway } from './gateway/gateway.js';
 import { GatewayCatalogue, builtInActions } from './gateway/gateway-catalogue.js';
 import { SessionDebits } from './gateway/session-debits.js';
 import { x402Actions } from './gateway/x402.js';
+import { X402Gateway } from './gateway/x402-gateway.js';
+import { X402Payments } from './gateway/x402-payments.js';
 import { HeartbeatSender } from './agents/heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './agents/heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
@@ -151,6 +153,8 @@ export interface ApiServices {
   readonly splits: RoyaltySplits;
   /** The operators' own folder. */
   readonly workspace: Workspace;
+  readonly x402: X402Gateway;
+  readonly x402Payments: X402Payments;
 }
 
 /** Sign-in providers; undefined if not configured. */
@@ -217,6 +221,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const ai = createAi(foundation);
   const { models } = ai;
   const operations = agentOperations(foundation, models);
+  const x402 = new X402Gateway(x402Url);
   return {
     agentsBySubdomain: new AgentsBySubdomain(database),
     agentWallets: new AgentWallets({ secrets, chain }),
@@ -301,6 +306,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     securityEvents: new SecurityEvents(database, eventTrust(settings)),
     splits: new RoyaltySplits(settings.chain.usdc, gas),
     workspace: operatorsWorkspace(settings),
+    x402,
+    x402Payments: new X402Payments(database, x402, settings.x402),
   };
 }
 

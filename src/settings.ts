@@ -22,6 +22,7 @@ import { retentionSettings } from './retention/settings.js';
 import { secretsSettings } from './platform/secrets/settings.js';
 import { temporalSettings } from './platform/temporal/settings.js';
 import { walletProviderSettings } from './money/wallets/provider/settings.js';
+import { x402Settings } from './gateway/settings.js';
 import { workspaceSettings } from './workspace/settings.js';
 
 /** Settings read from the environment, in the order of the docs. */
@@ -38,6 +39,7 @@ export const AREAS = {
   secrets: secretsSettings,
   chain: chainSettings,
   paymentSessions: paymentSessionSettings,
+  x402: x402Settings,
   walletProvider: walletProviderSettings,
   clones: cloneSettings,
   farcaster: farcasterSettings,

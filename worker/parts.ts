@@ -12,6 +12,7 @@ import {
   securityEventRuns,
 } from '../temporal/row-runs.js';
 import { removeSchedules } from '../temporal/schedules.js';
+import { endX402PaymentsPeriodically } from './end-x402-payments.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { followDocker } from './follow-docker.js';
 import { handOverPeriodically, type Handed } from './hand-over.js';
@@ -87,6 +88,10 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     handOver('splits', royaltySplits(royaltySplitRuns(client))),
     { name: 'heartbeats', run: (signal) => scheduleHeartbeatsPeriodically(scheduling, signal) },
     { name: 'removals of hosts', run: (signal) => finishRemovalsPeriodically(removing, signal) },
+    {
+      name: 'x402 payments',
+      run: (signal) => endX402PaymentsPeriodically({ database, log }, signal),
+    },
     {
       name: 'notifications',
       run: (signal) => sendNotifications({ database, notifier: services.notifier, log }, signal),

@@ -128,7 +128,10 @@ export function billingEndpoints() {
   ];
 }
 
-async function findBilling(tenant: TenantDatabase, userId: string): Promise<z.input<typeof billing>> {
+async function findBilling(
+  tenant: TenantDatabase,
+  userId: string,
+): Promise<z.input<typeof billing>> {
   const [plan, storage, { balance, held }] = await Promise.all([
     findSubscription(tenant, userId, 'plan'),
     findSubscription(tenant, userId, 'storage'),

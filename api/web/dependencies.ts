@@ -34,6 +34,8 @@ export interface WebDependencies extends Pick<
   | 'userWallets'
   | 'walletProvider'
   | 'wallets'
+  | 'x402'
+  | 'x402Payments'
 > {
   readonly settings: Settings;
   readonly database: Database;

@@ -17,6 +17,8 @@ export const LIMITS = {
   refusedRuns: perMinute('refused-runs', 100),
   /** Invalid API keys per user, from any address, at the endpoint that validates keys. */
   refusedKeys: perMinute('refused-keys', 60),
+  x402: perHostAndSite('x402', 60),
+  x402Health: perHostAndSite('x402-health', 60),
   instance: perMinute('instance', 30),
   register: unstated('register'),
   /** Limit for all endpoints that send mail to an entered address. */

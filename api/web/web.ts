@@ -38,6 +38,7 @@ import { splitEndpoints } from './splits.js';
 import { tokenGatingEndpoints } from './token-gating.js';
 import { userWalletEndpoints } from './user-wallets.js';
 import { walletEndpoints } from './wallet.js';
+import { x402Endpoints } from './x402.js';
 
 export function webEndpoints(dependencies: WebDependencies) {
   return [
@@ -73,6 +74,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...splitEndpoints(dependencies),
     ...browseEndpoints(dependencies),
     ...gatewayEndpoints(dependencies),
+    ...x402Endpoints(dependencies),
     ...pageEndpoints(dependencies),
   ];
 }

@@ -98,6 +98,7 @@ export async function exportAccount(
     ),
     paymentSessions: paymentSessions(tenant, userId),
     vouchers: vouchers(tenant, userId),
+    x402Payments: x402Payments(tenant, userId),
     subscription: (await list(subscriptions(current)))[0] ?? null,
     subscriptions: await list(subscriptions('subscriptions s')),
     activity: paged(
@@ -212,6 +213,24 @@ async function* vouchers(tenant: TenantDatabase, userId: string): AsyncGenerator
         }));
       }
     }
+  }
+}
+
+/** Yields the payments by the x402 gateway. */
+async function* x402Payments(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  const payments = paged<{ amount: string }>(
+    tenant,
+    `SELECT id AS position, agent_id AS "agentId", amount, currency, recipient, endpoint, method,
+            state AS status, created_at AS "createdAt", sent_at AS "sentAt", ended_at AS "endedAt"
+       FROM x402_payments WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+    { userId },
+    '',
+  );
+  for await (const rows of payments) {
+    yield rows.map(({ amount, ...payment }) => ({
+      ...payment,
+      amount: formatAmount(BigInt(amount)),
+    }));
   }
 }
 

@@ -58,6 +58,8 @@ function describePlatform(event: PlatformEvent): string {
       return `The payment session ${event.sessionId} could not be settled in ${event.attempts} attempts. The state of its hold on chain is checked once an hour; for the reason see: GET /api/underground/payments?state=failed`;
     case 'granted_credits_used_up':
       return `Referrals have granted as many credits on ${event.day} (UTC) as they may: ${event.limit} US dollars. Until the day ends, registrations with a referral code credit nobody. If many are by one person, set BOT_DETECTION; to grant more, raise CREDITS_GRANTED_A_DAY.`;
+    case 'x402_payments_used_up':
+      return `Payments by the x402 gateway on ${event.day} (UTC) have reached their limit for all users: ${event.limit} US dollars (X402_PAY_DAILY_TOTAL). Until the day ends, larger ones are refused. See who pays: docs/operations.md, Payments by the x402 gateway.`;
     case 'session_unpaid':
       return `The hold of the payment session ${event.sessionId} was ended on chain before all was settled: ${formatAmount(BigInt(event.amount))} pathUSD that were delivered are not paid.`;
   }

@@ -19,6 +19,7 @@ export const RETAINED = [
   'sums-of-answers',
   'payment-sessions',
   'payments',
+  'x402-payments',
   'accounts',
 ] as const;
 

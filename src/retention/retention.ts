@@ -61,6 +61,10 @@ const OLD_GAS = `
   SELECT id FROM gas_reservations WHERE reserved_at < now() - ${AGE}
    ORDER BY reserved_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+const OLD_X402_PAYMENTS = `
+  SELECT id FROM x402_payments WHERE sent_at < now() - ${AGE}
+   ORDER BY sent_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
 /** Answers whose keys are free again. Triggers subtract their bytes from the sum of their owner. */
 const OLD_ANSWERS = `
   SELECT ctid FROM idempotency_keys WHERE created_at < now() - make_interval(hours => ${KEEP_HOURS})
@@ -115,6 +119,8 @@ export class Retention {
         return this.#call(REMOVE_PAYMENTS, this.#settings.payments);
       case 'payment-sessions':
         return this.#call(REMOVE_PAYMENT_SESSIONS, this.#settings.payments);
+      case 'x402-payments':
+        return this.#delete('x402_payments', OLD_X402_PAYMENTS, this.#settings.payments);
       case 'accounts':
         return closeUnusedAccounts(this.#database, BATCH);
       case 'agents':

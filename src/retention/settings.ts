@@ -44,7 +44,7 @@ export const retentionSettings = area('Retention', () => ({
   payments: variable(
     'RETENTION_PAYMENTS',
     days(90).prefault('365d'),
-    'ended payments on chains with their transactions, and ended payment sessions with their vouchers; the ledger stays',
+    'ended payments on chains with their transactions, payments by the x402 gateway, and ended payment sessions with their vouchers; the ledger stays',
   ),
 }));
 

@@ -61,6 +61,8 @@ export type PlatformEvent =
   | { readonly event: 'settlement_given_up'; readonly sessionId: string; readonly attempts: number }
   /** Referrals of the UTC day would grant more than the limit, a US dollar amount as text. */
   | { readonly event: 'granted_credits_used_up'; readonly day: string; readonly limit: string }
+  /** Payments by the x402 gateway of the UTC day have reached their limit, a US dollar amount as text. */
+  | { readonly event: 'x402_payments_used_up'; readonly day: string; readonly limit: string }
   /** A hold was closed on chain by another party, with this number of base units unpaid. */
   | { readonly event: 'session_unpaid'; readonly sessionId: string; readonly amount: string };
 
@@ -78,6 +80,7 @@ const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
   settlement_given_up: true,
   session_unpaid: true,
   granted_credits_used_up: true,
+  x402_payments_used_up: true,
 };
 
 export const isPlatformEvent = (event: NotifiedEvent): event is PlatformEvent =>

@@ -19,6 +19,8 @@ import { ProviderError } from '../../src/ai/completion/provider-error.js';
 import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
 import { Quota } from '../../src/ai/usage/quota.js';
 import { QuotaLimiter } from '../../src/lib/quota-limiter.js';
+import { X402Gateway } from '../../src/gateway/x402-gateway.js';
+import { X402Payments } from '../../src/gateway/x402-payments.js';
 import { GasBudget } from '../../src/money/gas/gas-budget.js';
 import { MAX_OPEN_SPLITS } from '../../src/money/splits/royalty-splits.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
@@ -290,6 +292,26 @@ const CASES: Readonly<Record<string, Case>> = {
       const entries = Object.fromEntries([1, 2, 3, 4].map((n) => [`s${n}`, {}]));
       const config = { runtime: { skills: { entries } } };
       return thrownBy(() => checkSkillLimit(config, { plan: 'label', isAdmin: false }));
+    },
+  },
+  'src/gateway/x402-payments.ts': {
+    limit: 1,
+    resetS: DAY_S,
+    refuse() {
+      const { db } = lab.site.database;
+      const limits = { daily: ONE, dailyTotal: ONE };
+      const payments = new X402Payments(db, new X402Gateway(undefined), limits);
+      return thrownBy(() =>
+        payments.pay({
+          id: randomUUID(),
+          requestId: randomUUID(),
+          user: { id: randomUUID(), email: 'ada@example.test' },
+          payment: {
+            ...{ agentId: randomUUID(), amount: ONE + 1n, currency: 'USDC', endpoint: undefined },
+            ...{ recipient: `0x${'1'.repeat(40)}`, method: 'default' },
+          },
+        }),
+      );
     },
   },
   'api/web/provision.ts': {

@@ -53,6 +53,7 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/wallet/create',
   '/api/wallet/sessions',
   '/api/wallet/walletprov',
+  '/api/x402',
   '/v1/chat/completions',
 ]);
 

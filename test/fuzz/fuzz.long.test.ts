@@ -49,6 +49,9 @@ const HARD = [
   'web: DELETE /api/settings',
   'web: POST /api/skills/instant-split',
   'web: POST /api/skills/booking-settlement',
+  // Requires an x402 gateway.
+  'web: GET /api/x402',
+  'web: POST /api/x402',
   // Require credits, which no caller has here.
   'web: POST /api/v1/gateway',
   'backend: POST /api/underground/splits',

@@ -88,6 +88,8 @@ const AWAY = {
   'POST /api/browse/git-sync': [500],
   'POST /api/settings/identities/google': [502, 503],
   'POST /api/settings/identities/github': [503],
+  'GET /api/x402': [503],
+  'POST /api/x402': [500],
 };
 
 export async function fuzzSite(): Promise<FuzzSite> {

@@ -213,6 +213,7 @@ describe('repeated notification', () => {
       { event: 'granted_credits_used_up', day: '2026-01-01', limit: '20.000000' } as const,
       ...[tooHigh, { ...tooHigh, chainId: 2, limit: 'transaction' } as const],
       { event: 'gas_spent', limit: 7 } as const,
+      { event: 'x402_payments_used_up', day: '2026-01-02', limit: '9.000000' } as const,
     ]) {
       const notification = { id: randomUUID(), agent: NO_AGENT, ...event };
       expect(await notify(notification)).toEqual({ discord: 'sent' });
@@ -225,6 +226,7 @@ describe('repeated notification', () => {
       `Nonces 3 to 5 of ${signer} went missing on chain 1`,
       `Nonce 3 of ${signer} went missing on chain 2`,
       `${other} has nothing left to pay fees with on chain 1`,
+      'Payments by the x402 gateway on 2026-01-02 (UTC) have reached their limit for all users: 9.000000 US dollars',
       'Referrals have granted as many credits on 2026-01-01 (UTC) as they may: 20.000000 US dollars',
       'A unit of gas on chain 1 would cost 9, more than the maximum',
       'A transaction on chain 2 would cost 9, more than the maximum',

@@ -93,6 +93,9 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   }),
   payment_claims: bound('one for each payment on a chain', { kept: 'a payment counts once' }),
   gas_reservations: bound('the gas of a day, for each owner and for all', { kind: 'gas' }),
+  x402_payments: bound('the dollars of a day, of at least a millionth each, and rate limits', {
+    kind: 'x402-payments',
+  }),
   payments: bound('reserved gas, a deposit or the balance of a wallet', { kind: 'payments' }),
   transactions: bound('nine for each payment', { kind: 'payments' }),
   payment_sessions: bound('one open session for each wallet, with a deposit', {

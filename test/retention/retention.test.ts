@@ -294,7 +294,7 @@ test('rejects a retention time below the minimum of its kind', () => {
   ];
   // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];
-  const paid: readonly RetainedKind[] = ['payments', 'payment-sessions'];
+  const paid: readonly RetainedKind[] = ['payments', 'payment-sessions', 'x402-payments'];
   const others = [...ending, ...audited, ...paid];
   expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(5);
 });
@@ -304,6 +304,14 @@ test('removes reserved gas of days that are over', async () => {
   await insert('gas_reservations', { id: 'young', reserved_at: daysAgo(1.9) });
   expect(await remove('gas')).toBe(1);
   expect(await idsIn('gas_reservations')).toEqual(['young']);
+});
+
+test('removes payments by the x402 gateway after the retention of payments', async () => {
+  const payment = { amount: 1, currency: 'USDC', state: 'paid' };
+  await insert('x402_payments', { ...payment, id: 'old', sent_at: daysAgo(366) });
+  await insert('x402_payments', { ...payment, id: 'young', sent_at: daysAgo(364) });
+  expect(await remove('x402-payments')).toBe(1);
+  expect(await idsIn('x402_payments')).toEqual(['young']);
 });
 
 describe("the identity provider's security events", () => {

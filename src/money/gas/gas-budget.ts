@@ -1,6 +1,7 @@
 import type { Hex } from 'viem';
 import type { Database, Statements } from '../../platform/database/database.js';
 import { TooManyRequestsError, UnavailableError } from '../../lib/errors.js';
+import { secondsOfDayLeft } from '../../lib/utc-day.js';
 import { NO_AGENT, requestNotification } from '../../notifications/outbox.js';
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -105,5 +106,3 @@ export class GasBudget {
     }
   }
 }
-
-const secondsOfDayLeft = () => Math.ceil((DAY_MS - (Date.now() % DAY_MS)) / 1_000);

@@ -21,6 +21,7 @@ import * as signIn from './tables/sign-in.js';
 import * as splits from './tables/splits.js';
 import * as usage from './tables/usage.js';
 import * as wallets from './tables/wallets.js';
+import * as x402Payments from './tables/x402-payments.js';
 
 export type { AgentStatus, CrashRecord, DesiredState } from './tables/agents.js';
 export type { OperationInput, PreviousRelease } from './tables/agents.js';
@@ -54,6 +55,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(paymentSessions),
   ...Object.values(paymentVouchers),
   ...Object.values(paymentSettlements),
+  ...Object.values(x402Payments),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

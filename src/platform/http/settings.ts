@@ -86,8 +86,8 @@ export const httpSettings = area(
     x402Url: variable(
       'X402_GATEWAY_URL',
       address(mode, 'http', 'https').optional(),
-      'address of an x402 gateway whose endpoints the web API resells, including its credentials',
-      { secret: true, whenUnset: 'none are sold' },
+      'address of an x402 gateway whose endpoints the web API resells, and that `/api/x402` calls, including its credentials',
+      { secret: true, whenUnset: 'none are sold, and `/api/x402` fails' },
     ),
     allowedHosts: variable(
       'ALLOWED_HOSTS',

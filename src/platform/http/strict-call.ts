@@ -29,6 +29,8 @@ export interface StrictCall {
   readonly signal: AbortSignal;
   /** The connection pool; without an agent the call opens a new connection. */
   readonly agent?: http.Agent;
+  /** Is called when the connection is made, before anything is sent. */
+  readonly onConnected?: (() => void) | undefined;
   /** The certificate of the server's authority; Node's usual ones by default. */
   readonly ca?: string | undefined;
 }
@@ -45,7 +47,7 @@ export interface BoundedResponse {
  * @throws connection errors and the signal's reason, also while the body is read; ResponseTooLargeError
  */
 export function boundedRequest(call: StrictCall): Promise<BoundedResponse> {
-  const { accept, agent = false, body, ca, headers, signal, url } = call;
+  const { accept, agent = false, body, ca, headers, onConnected, signal, url } = call;
   const { request: open } = url.startsWith('https:') ? https : http;
   const sent = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
@@ -67,7 +69,13 @@ export function boundedRequest(call: StrictCall): Promise<BoundedResponse> {
     });
     let read = () => 0;
     let notices = 0;
-    request.on('socket', (socket) => (read = readOn(socket)));
+    request.on('socket', (socket) => {
+      read = readOn(socket);
+      if (onConnected === undefined) return;
+      const connected = url.startsWith('https:') ? 'secureConnect' : 'connect';
+      if (socket.connecting) socket.once(connected, onConnected);
+      else onConnected();
+    });
     request.on('information', () => {
       if (++notices > MAX_NOTICES)
         request.destroy(

@@ -442,19 +442,27 @@ describe('deletion of an account', () => {
 
 describe('the audit log and a deleted account', () => {
   test(
-    'the audit log lets erasure remove the subject of failed sign-ins and refuses all other changes',
+    'the audit log lets erasure remove subjects of failed sign-ins and emails of payments, and refuses all other changes',
     attack,
     async () => {
       await owner(insertSql('audit_log', { actor: 'a', action: 'sign-in.failed', subject: 'x' }));
       await owner(insertSql('audit_log', { actor: 'a', action: 'agent.delete', subject: 'x' }));
+      for (const action of ['x402.pay', 'x402.outcome']) {
+        const detail = JSON.stringify({ email: ada.email, amount: '1.000000' });
+        await owner(insertSql('audit_log', { actor: 'a', action, subject: 'x', detail }));
+      }
       for (const change of [
         `SET subject = 'another' WHERE action = 'sign-in.failed'`,
         `SET subject = '(erased)', actor = 'b' WHERE action = 'sign-in.failed'`,
         `SET subject = '(erased)' WHERE action = 'agent.delete'`,
+        `SET detail = '{}' WHERE action = 'x402.pay'`,
+        `SET detail = detail - 'email', actor = 'b' WHERE action = 'x402.pay'`,
+        `SET detail = detail - 'email' WHERE action = 'x402.outcome'`,
       ]) {
         await expect(owner(`UPDATE audit_log ${change}`)).rejects.toMatchObject({ code: '42501' });
       }
       await owner(`UPDATE audit_log SET subject = '(erased)' WHERE action = 'sign-in.failed'`);
+      await owner(`UPDATE audit_log SET detail = detail - 'email' WHERE action = 'x402.pay'`);
     },
   );
 });
@@ -482,7 +490,7 @@ describe('the export of an account', () => {
         'messages',
         'usage',
       ],
-      ...['credits', 'splits', 'gas', 'paymentSessions', 'vouchers'],
+      ...['credits', 'splits', 'gas', 'paymentSessions', 'vouchers', 'x402Payments'],
       ...['subscription', 'subscriptions', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
@@ -498,6 +506,7 @@ describe('the export of an account', () => {
       'splits',
       'gas',
       'paymentSessions',
+      'x402Payments',
     ]) {
       expect([list, body[list].length > 0]).toEqual([list, true]);
     }

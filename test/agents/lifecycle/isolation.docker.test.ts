@@ -354,6 +354,13 @@ const WEB: Readonly<Record<string, Visit>> = {
     bob: 402,
     body: () => ({ plugin: 'chain', action: 'transfers', input: { hash: `0x${'1'.repeat(64)}` } }),
   },
+  // There is no x402 gateway here: test/api/web/x402.test.ts has one.
+  'GET /api/x402': { nobody: 503, bob: 503 },
+  'POST /api/x402': {
+    nobody: 401,
+    bob: 404,
+    body: () => ({ action: 'pay', agentId, amount: 1, recipient: ADDRESS }),
+  },
   // Needs the identity provider's signature, and no provider is configured here.
   'POST /api/security/risc': { nobody: 503, bob: 503, body: () => ({ sub: ada.id }) },
   'GET /api/security/risc': { nobody: 200, bob: 200 },
@@ -511,6 +518,7 @@ const TABLES = {
   wallets: [],
   royalty_splits: [],
   royalty_payouts: [],
+  x402_payments: [],
   api_keys: [],
   agent_secrets: [],
   agent_credentials: [],

@@ -92,6 +92,12 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   gas_reservations: (user, n) => ({ id: uuidOf(user, n) }),
+  x402_payments: (user, n) => ({
+    id: uuidOf(user, n),
+    agent_id: `${user}-agent-1`,
+    recipient: `of ${user}`,
+    currency: 'USDC',
+  }),
   payments: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, signer: `0x${'a'.repeat(40)}` }),
   transactions: (user, n) => ({ hash: n === 1 ? user : `${user}-${n}`, purpose: 'fill' }),
   payment_settlements: (user, n) => ({

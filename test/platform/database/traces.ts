@@ -41,6 +41,12 @@ export async function leaveTraces(ownerUrl: string, { id, email }: Person): Prom
   const inserts = Object.entries(ROWS)
     .filter(([table]) => !['users', 'account_deletions', ...OF_NOBODY].includes(table))
     .map(([table, row]) => insertSql(table, { ...row(id, 1), ...particulars[table] }));
+  const detail = JSON.stringify({ email, amount: '1.000000' });
+  inserts.push(
+    insertSql('audit_log', {
+      ...{ actor: id, user_id: id, action: 'x402.pay', subject: 'a payment', detail },
+    }),
+  );
   await queryRows(ownerUrl, inserts.join(';'));
 }
 

@@ -23,6 +23,7 @@ import { migration as keptAnswers } from './022-kept-answers.js';
 import { migration as retentionOfPayments } from './023-retention-of-payments.js';
 import { migration as cachedTokens } from './024-cached-tokens.js';
 import { migration as subscriptions } from './025-subscriptions.js';
+import { migration as x402Payments } from './026-x402-payments.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -62,4 +63,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '023-retention-of-payments', migration: retentionOfPayments },
   { name: '024-cached-tokens', migration: cachedTokens },
   { name: '025-subscriptions', migration: subscriptions, breaksOlder: true },
+  { name: '026-x402-payments', migration: x402Payments },
 ];
