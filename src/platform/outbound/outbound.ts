@@ -11,6 +11,12 @@ import { readTarget, type Target } from './target.js';
 /** Most bytes of an answer's head. */
 const MAX_HEAD_BYTES = 64 * 1024;
 
+/** Milliseconds for a `post`, without the wait for its admission. */
+const POST_MS = 10_000;
+
+/** Most bytes of the answer to a `post` that are read. */
+const MAX_POST_ANSWER_BYTES = 64 * 1024;
+
 /** Informational (1xx) answers allowed before the final one. */
 const MAX_NOTICES = 10;
 
@@ -26,6 +32,16 @@ export interface OutboundCall {
   readonly signal: AbortSignal;
   /** Called before each connection to a host, including the first. Returns a function that frees the place. */
   readonly admit?: (host: string, signal: AbortSignal) => Promise<() => void>;
+}
+
+export interface OutboundPost extends Pick<OutboundCall, 'admit' | 'headers' | 'signal'> {
+  readonly body: string;
+}
+
+export interface PostAnswer {
+  readonly status: number;
+  /** The first 64 kB of the body, as sent. */
+  readonly body: Buffer;
 }
 
 /** A checked destination, for callers that connect by themselves. */
@@ -82,24 +98,66 @@ export class OutboundClient {
     }
   }
 
+  /**
+   * Posts a body within 10 seconds, and returns the answer of any status; redirects are not followed.
+   * @throws OutboundError if there is no answer; the signal's reason after an abort.
+   */
+  async post(
+    text: string,
+    { admit, body, headers, signal: end }: OutboundPost,
+  ): Promise<PostAnswer> {
+    const target = readTarget(text);
+    const leave = await admit?.(target.host, end);
+    const deadline = AbortSignal.timeout(POST_MS);
+    const signal = AbortSignal.any([end, deadline]);
+    try {
+      const sent = { method: 'POST', headers, body, signal } as const;
+      return await this.#exchange(target, sent, async (response) => ({
+        status: response.statusCode ?? 0,
+        body: await firstBytes(response, MAX_POST_ANSWER_BYTES),
+      }));
+    } catch (error) {
+      if (!deadline.aborted || end.aborted) throw error;
+      throw new OutboundError('TIMEOUT', 'The host of the URL did not answer within 10 seconds', {
+        cause: error,
+      });
+    } finally {
+      leave?.();
+    }
+  }
+
   async #ask(
     target: Target,
     call: OutboundCall,
   ): Promise<OutboundResponse | { readonly location: string }> {
-    const leave = await call.admit?.(target.host, call.signal);
-    let socket: Socket | undefined;
+    const { headers: given, signal } = call;
+    const leave = await call.admit?.(target.host, signal);
     try {
-      const addresses = await checkedAddresses(target, this.#guard, call.signal);
-      socket = await connectTo(target, addresses, this.#guard, call.signal);
-      const response = await requestOver(socket, target, call);
-      const { location } = response.headers;
-      const status = response.statusCode ?? 0;
-      if (REDIRECTS.has(status) && location !== undefined) return { location: asUtf8(location) };
-      const body = await readBody(response, status, call);
-      return { url: target.url.href, headers: response.headers, body };
+      const headers = { 'accept-encoding': ACCEPTED_ENCODINGS, ...given };
+      return await this.#exchange(target, { method: 'GET', headers, signal }, async (response) => {
+        const { location } = response.headers;
+        const status = response.statusCode ?? 0;
+        if (REDIRECTS.has(status) && location !== undefined) return { location: asUtf8(location) };
+        const body = await readBody(response, status, call);
+        return { url: target.url.href, headers: response.headers, body };
+      });
     } finally {
-      socket?.destroy();
       leave?.();
+    }
+  }
+
+  /** Sends one request to a checked address, and reads the answer while its connection is open. */
+  async #exchange<T>(
+    target: Target,
+    sent: Sent,
+    read: (response: http.IncomingMessage) => Promise<T>,
+  ): Promise<T> {
+    const addresses = await checkedAddresses(target, this.#guard, sent.signal);
+    const socket = await connectTo(target, addresses, this.#guard, sent.signal);
+    try {
+      return await read(await requestOver(socket, target, sent));
+    } finally {
+      socket.destroy();
     }
   }
 }
@@ -120,10 +178,18 @@ function asUtf8(header: string): string {
   return decoded.includes('\uFFFD') ? header : decoded;
 }
 
+/** A request to one address. */
+interface Sent {
+  readonly method: 'GET' | 'POST';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly signal: AbortSignal;
+}
+
 function requestOver(
   socket: Socket,
   { url }: Target,
-  { headers, signal }: OutboundCall,
+  { body, headers, method, signal }: Sent,
 ): Promise<http.IncomingMessage> {
   return new Promise((resolve, reject) => {
     const fail = (error: unknown) =>
@@ -137,8 +203,8 @@ function requestOver(
     const request = http.request({
       createConnection: () => socket,
       path: `${url.pathname}${url.search}`,
-      method: 'GET',
-      headers: { host: url.host, 'accept-encoding': ACCEPTED_ENCODINGS, ...headers },
+      method,
+      headers: { host: url.host, ...headers },
       maxHeaderSize: MAX_HEAD_BYTES,
       // Accepts heads as browsers do. The connection serves this request only, so nothing can be smuggled.
       insecureHTTPParser: true,
@@ -156,8 +222,24 @@ function requestOver(
     });
     request.on('error', fail);
     request.on('response', resolve);
-    request.end();
+    request.end(body);
   });
+}
+
+/** Returns the beginning of a body; a body that breaks ends early, because its status has arrived. */
+async function firstBytes(response: http.IncomingMessage, most: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const piece of response as AsyncIterable<Buffer>) {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes >= most) break;
+    }
+  } catch {
+    // The sender has decided before the body ended.
+  }
+  return Buffer.concat(pieces, Math.min(bytes, most));
 }
 
 async function readBody(
