@@ -519,7 +519,7 @@ describe('the export of an account', () => {
         { amount: '0.010000', reason: 'purchase', createdAt: expect.any(String) },
       ]),
     );
-    expect(body.subscription).toMatchObject({ kind: 'plan', plan: 'solo', source: 'operator' });
+    expect(body.subscription).toMatchObject({ kind: 'plan', plan: 'solo' });
     expect(body.subscriptions).toEqual([body.subscription]);
     // Payouts have columns that are internal to the platform.
     const [{ payouts, ...split }] = body.splits;
