@@ -1,4 +1,5 @@
 import { refreshTokenContext } from './accounts/accounts/identities.js';
+import { ownKeyContext } from './ai/own-keys/own-keys.js';
 import { credentialContext } from './agents/credentials/agent-credentials.js';
 import { secretContext, type AgentSecretKind } from './agents/credentials/agent-secrets.js';
 import { inputContext } from './agents/operations/operation-input.js';
@@ -45,6 +46,13 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     put: 'sealed = $sealed',
     columns: 'agent_id, name',
     contextOf: (row) => credentialContext(row.agent_id, row.name),
+  }),
+  column<{ readonly user_id: string; readonly provider: string }>({
+    table: 'provider_keys',
+    sealed: 'sealed_key',
+    put: 'sealed_key = $sealed',
+    columns: 'user_id, provider',
+    contextOf: (row) => ownKeyContext(row.user_id, row.provider),
   }),
   column<{ readonly id: string }>({
     table: 'operations',

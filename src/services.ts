@@ -218,7 +218,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const chain = chainNode(settings);
   const terms = escrowTerms(settings.chain, settings.paymentSessions);
   const gas = new GasBudget(database, settings.chain.gas);
-  const ai = createAi(foundation);
+  const ai = createAi({ ...foundation, secrets });
   const { models } = ai;
   const operations = agentOperations(foundation, models);
   const x402 = new X402Gateway(x402Url);

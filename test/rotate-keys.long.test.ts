@@ -1,6 +1,7 @@
 // @module-tag attack
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ownKeyContext } from '../src/ai/own-keys/own-keys.js';
 import { refreshTokenContext } from '../src/accounts/accounts/identities.js';
 import { readCredentials, sealCredential } from '../src/agents/credentials/agent-credentials.js';
 import { createAgentSecrets, readAgentTokens } from '../src/agents/credentials/agent-secrets.js';
@@ -87,6 +88,11 @@ beforeEach(async () => {
   await tenant().transaction((db) =>
     db.Wallet.create({ id: 'wallet', userId: 'alice', kind: 'user', ...wallet }),
   );
+  const provider = 'openai';
+  const sealedKey = before.seal('an own key', ownKeyContext('alice', provider));
+  await tenant().transaction((db) =>
+    db.ProviderKey.create({ userId: 'alice', provider, sealedKey }),
+  );
   const id = 'session';
   const token = before.seal('an id', sessionTokenContext(id));
   const session = { ...ROWS.payment_sessions?.('alice', 1), id, sealed_token: token };
@@ -97,7 +103,7 @@ beforeEach(async () => {
 test('opens everything with the new key after the rotation, and leaves nothing under the old key', async () => {
   const seen: number[] = [];
   const rotated = await rotateKeys(database.db, during, (count) => seen.push(count));
-  expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 6, left: 0 });
+  expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 7, left: 0 });
   expect(seen.length).toBeGreaterThan(3);
   const [agentId = ''] = agentIds;
   for (const id of agentIds.slice(0, 3)) {
@@ -113,6 +119,8 @@ test('opens everything with the new key after the rotation, and leaves nothing u
   const key = await openKey(platform, before, wallet.address).catch(() => undefined);
   expect(key).toBeUndefined();
   expect(await openKey(platform, after, wallet.address)).toMatch(/^0x[\da-f]{64}$/);
+  const ownKey = await tenant().transaction((db) => db.ProviderKey.findOne({}));
+  expect(after.open(ownKey?.sealedKey ?? '', ownKeyContext('alice', 'openai'))).toBe('an own key');
   const session = await findById(database.db, 'session');
   expect(after.open(session?.sealedToken ?? '', sessionTokenContext('session'))).toBe('an id');
   expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 0, left: 0 });
@@ -132,7 +140,7 @@ test('resumes an interrupted key rotation', async () => {
   await expect(ended).rejects.toThrow('ended');
   const { left, rewrapped } = await rotateKeys(database.db, during);
   expect(left).toBe(0);
-  expect(rewrapped).toBeLessThan(2 * AGENTS + 6);
+  expect(rewrapped).toBeLessThan(2 * AGENTS + 7);
 });
 
 test('keeps values changed during the key rotation', async () => {
@@ -159,7 +167,7 @@ test('keeps values changed during the key rotation', async () => {
 
 test('counts the values that no key opens, and rewraps all others', async () => {
   await tenant().query("UPDATE agent_credentials SET sealed = 'v1.gone.AAAA'");
-  expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 5, left: 1 });
+  expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 6, left: 1 });
 });
 
 test('covers every column with sealed values', async () => {

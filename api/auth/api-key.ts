@@ -1,4 +1,4 @@
-import type { ApiKeyHolder } from '../../src/accounts/accounts/api-key-lookup.js';
+import type { CallingKeyHolder } from '../../src/accounts/accounts/api-key-lookup.js';
 import type { CallerOf } from './authentication.js';
 import { bearerToken, credential } from './credential.js';
 
@@ -6,7 +6,7 @@ import { bearerToken, credential } from './credential.js';
 export const apiKey = credential({
   name: 'api-key',
   shows: { apiKey: bearerToken('An API key of a user') },
-  idOf: ({ keyId }: Omit<ApiKeyHolder, 'lastUsed'>) => keyId,
+  idOf: ({ keyId }: Omit<CallingKeyHolder, 'lastUsed'>) => keyId,
   // The user's, as for a session: a further key gives no further limit, and repeats no payment.
   scopeOf: ({ userId }) => userId,
   keyScopesOf: ({ scopes }) => scopes,

@@ -14,6 +14,7 @@ import { AI_CALLS_AT_ONCE, aiCallLimit } from '../openai/limits.js';
 import { callOf } from '../openai/complete.js';
 import { presentUsage } from '../views/token-usage.js';
 import { aiEntitlement } from './ai-entitlement.js';
+import { callerAi } from './caller-ai.js';
 import { chatAnswer, chatBody } from './ai-schemas.js';
 import type { BackendDependencies } from './dependencies.js';
 
@@ -39,12 +40,14 @@ export function aiChatEndpoints({ ai, settings }: BackendDependencies) {
       async handler({ body, caller, headers, signal }) {
         const entitlement = aiEntitlement(caller, settings.accounts.adminEmails);
         const { model, taskType: task, stream, ...request } = body;
+        const { ownKeys, router } = callerAi(ai, caller);
         const streamed = stream === true || wantsEvents(headers);
         const call = callOf({
           entitlement,
           agentId: null,
           endpoint: PATH,
-          route: ai.router.for({ model, task }, entitlement.plan),
+          ownKeys,
+          route: router.for({ model, task }, entitlement.plan),
           request: streamed ? { ...request, stream: true } : request,
           signal,
         });

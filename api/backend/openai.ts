@@ -13,6 +13,7 @@ import {
 } from '../openai/completion-schemas.js';
 import { OPENAI_ERRORS } from '../openai/error-form.js';
 import { aiEntitlement } from './ai-entitlement.js';
+import { callerAi } from './caller-ai.js';
 import type { BackendDependencies } from './dependencies.js';
 
 const PATH = '/v1/chat/completions';
@@ -44,11 +45,13 @@ export function openAiEndpoints({ ai, settings }: BackendDependencies) {
       handler({ body, caller, signal }) {
         const entitlement = aiEntitlement(caller, settings.accounts.adminEmails);
         const { model } = body;
+        const { ownKeys, router } = callerAi(ai, caller);
         return complete(ai.completions, {
           entitlement,
           agentId: null,
           endpoint: PATH,
-          route: ai.router.for(model === AUTO ? {} : { model }, entitlement.plan),
+          ownKeys,
+          route: router.for(model === AUTO ? {} : { model }, entitlement.plan),
           request: requestOf(body),
           signal,
         });
@@ -62,7 +65,7 @@ export function openAiEndpoints({ ai, settings }: BackendDependencies) {
       responses: { 200: modelList },
       handler({ caller }) {
         const { plan } = aiEntitlement(caller, settings.accounts.adminEmails);
-        const models = ai.models.current.entries.filter(
+        const models = callerAi(ai, caller).router.models.current.entries.filter(
           (entry) => entry.available && allows(plan, entry),
         );
         return reply(200, {

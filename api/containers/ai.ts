@@ -43,12 +43,14 @@ export function agentAiEndpoints({
       handler({ body, caller, signal }) {
         const entitlement = entitled(caller.userId, caller.isAdmin, caller.plan);
         const { plan } = entitlement;
-        const requested = requestedModelOf(ai.models.current, caller, plan);
+        const { ownKeys, router } = ai.forCaller(caller);
+        const requested = requestedModelOf(router.models.current, caller, plan);
         return complete(ai.completions, {
           entitlement,
           agentId: caller.agentId,
           endpoint: PATH,
-          route: ai.router.forAgent(requested, plan),
+          ownKeys,
+          route: router.forAgent(requested, plan),
           request: requestOf(body),
           signal,
         });

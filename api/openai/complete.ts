@@ -4,6 +4,7 @@ import type { ChatBody } from '../../src/ai/completion/completion.js';
 import type { Call, Completions } from '../../src/ai/routing/completions.js';
 import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
 import { ProviderError } from '../../src/ai/completion/provider-error.js';
+import type { OwnKeys } from '../../src/ai/own-keys/own-keys.js';
 import type { Route } from '../../src/ai/routing/route.js';
 import { supportedRequest } from '../../src/ai/routing/supported-request.js';
 import { streamReply, type StreamReply } from '../http/reply.js';
@@ -14,6 +15,7 @@ export interface CompletionRequest {
   readonly entitlement: Entitlement;
   readonly agentId: string | null;
   readonly endpoint: string;
+  readonly ownKeys?: OwnKeys;
   readonly route: Route;
   readonly request: ChatBody;
   readonly signal: AbortSignal;

@@ -3,7 +3,10 @@ import {
   findSubscription,
   type CurrentSubscription,
 } from '../../src/accounts/accounts/subscriptions.js';
+import { PROVIDER_NAMES } from '../../src/ai/completion/provider-names.js';
+import { disableOwnKeys, enableOwnKey, listOwnKeys } from '../../src/ai/own-keys/own-key-store.js';
 import { monthUsage, type MonthUsage } from '../../src/ai/usage/month-usage.js';
+import { fieldMessage } from '../../src/lib/field-name.js';
 import { creditBalance } from '../../src/money/ledger/ledger.js';
 import { CREDIT_PRICES } from '../../src/types/credit-prices.js';
 import { CENT, formatAmount, formattedAmount } from '../../src/types/money.js';
@@ -21,6 +24,7 @@ import { person, planOfPerson } from '../auth/person.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
 const PATH = '/api/billing';
@@ -53,6 +57,11 @@ const PRICES = {
   })),
 };
 
+const byok = z.strictObject({
+  enabled: z.boolean(),
+  providers: z.array(z.enum(PROVIDER_NAMES)).describe('AI providers that you have given a key of'),
+});
+
 const billing = z
   .strictObject({
     plan: z.enum(PLANS).nullable().describe('Null without an active subscription'),
@@ -64,6 +73,7 @@ const billing = z
       held: formattedAmount.describe('The part of `balance` that runs in flight may cost'),
       currency: z.literal('USD'),
     }),
+    byok,
     storage: z.strictObject({
       plan: z.enum(STORAGE_PLANS).nullable(),
       bytes: z.int().describe("Added to each agent's memory"),
@@ -94,19 +104,35 @@ const usage = z
   })
   .meta({ id: 'MonthUsage' });
 
-const action = z.discriminatedUnion('action', [z.object({ action: z.literal('get-usage') })], {
-  error: 'Invalid action',
+const provider = z.enum(PROVIDER_NAMES, {
+  error: `provider must be one of ${PROVIDER_NAMES.join(', ')}`,
 });
 
+/** A header's value: HTTP clients would quote any other in their errors. */
+const apiKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,500}$/, fieldMessage('must be 1 to 500 visible ASCII characters'));
+
+const action = z.discriminatedUnion(
+  'action',
+  [
+    z.object({ action: z.literal('get-usage') }),
+    z.object({ action: z.literal('enable-byok'), provider, apiKey }),
+    z.object({ action: z.literal('disable-byok'), provider: provider.optional() }),
+  ],
+  { error: 'Invalid action' },
+);
+
 /** Creates `GET|POST /api/billing` (spec 4.15). */
-export function billingEndpoints() {
+export function billingEndpoints({ secrets, settings }: WebDependencies) {
+  const { providers } = settings.ai;
   const own = area({ tag: 'Billing', auth: session });
   return [
     area({ tag: 'Billing', auth: person, keyScope: 'any' })({
       method: 'GET',
       path: PATH,
       operationId: 'getBilling',
-      summary: 'Your plan, credits and storage, and the prices',
+      summary: 'Your plan, credits, own provider keys and storage, and the prices',
       responses: { 200: billing },
       async handler({ caller, tenant }) {
         return reply(200, await findBilling(tenant, caller.user.id));
@@ -116,13 +142,26 @@ export function billingEndpoints() {
       method: 'POST',
       path: PATH,
       operationId: 'runBillingAction',
-      summary: 'Your usage of this month',
+      summary: 'Get your usage of this month; store or delete your own key of an AI provider',
       body: action,
       limitOfCaller: LIMITS.billingOfUser,
-      responses: { 200: usage },
-      async handler({ caller, tenant }) {
-        const { id } = caller.user;
-        return reply(200, presentUsage(await monthUsage(tenant, id), planOfPerson(caller)));
+      responses: { 200: z.union([usage, z.strictObject({ byok })]) },
+      errors: [503],
+      async handler({ body, caller, origin, tenant }) {
+        const { sessionId, user } = caller;
+        const userId = user.id;
+        switch (body.action) {
+          case 'get-usage':
+            return reply(200, presentUsage(await monthUsage(tenant, userId), planOfPerson(caller)));
+          case 'enable-byok': {
+            const owner = { userId, sessionId };
+            await enableOwnKey({ tenant, secrets, providers }, owner, body, origin);
+            return reply(200, { byok: await findByok(tenant, userId) });
+          }
+          case 'disable-byok':
+            await disableOwnKeys(tenant, userId, body.provider, origin);
+            return reply(200, { byok: await findByok(tenant, userId) });
+        }
       },
     }),
   ];
@@ -132,10 +171,11 @@ async function findBilling(
   tenant: TenantDatabase,
   userId: string,
 ): Promise<z.input<typeof billing>> {
-  const [plan, storage, { balance, held }] = await Promise.all([
+  const [plan, storage, { balance, held }, ownKeys] = await Promise.all([
     findSubscription(tenant, userId, 'plan'),
     findSubscription(tenant, userId, 'storage'),
     creditBalance(tenant, userId),
+    findByok(tenant, userId),
   ]);
   return {
     plan: plan?.holds && isPlan(plan.plan) ? plan.plan : null,
@@ -143,9 +183,15 @@ async function findBilling(
     source: plan?.source ?? null,
     periodEnd: plan?.periodEnd?.toISOString() ?? null,
     credits: { balance: formatAmount(balance), held: formatAmount(held), currency: 'USD' },
+    byok: ownKeys,
     storage: presentStorage(storage),
     prices: PRICES,
   };
+}
+
+async function findByok(tenant: TenantDatabase, userId: string): Promise<z.input<typeof byok>> {
+  const providers = await listOwnKeys(tenant, userId);
+  return { enabled: providers.length > 0, providers };
 }
 
 function statusOf(subscription: CurrentSubscription | undefined) {

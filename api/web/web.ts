@@ -69,7 +69,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...modelEndpoints(dependencies),
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
-    ...billingEndpoints(),
+    ...billingEndpoints(dependencies),
     ...healthEndpoints(),
     ...splitEndpoints(dependencies),
     ...browseEndpoints(dependencies),

@@ -79,6 +79,10 @@ export async function exportAccount(
       `SELECT id, name, key_preview AS "keyPreview", scopes, created_at AS "createdAt", last_used AS "lastUsed"
          FROM api_keys WHERE user_id = $userId ORDER BY created_at, id`,
     ),
+    providerKeys: await list(
+      `SELECT provider, created_at AS "createdAt", suspended_at IS NOT NULL AS suspended
+         FROM provider_keys WHERE user_id = $userId ORDER BY provider`,
+    ),
     wallets: await list(
       `SELECT id, kind, address, agent_id AS "agentId", created_at AS "createdAt"
          FROM wallets WHERE user_id = $userId ORDER BY created_at, id`,

@@ -100,6 +100,10 @@ export const ERROR_CODES = {
     status: 402,
     cause: 'the run costs more than `maxPrice`; with `price` and `currency`',
   },
+  PROVIDER_KEY_REFUSED: {
+    status: 400,
+    cause: 'the AI provider in `provider` refuses your own key: replace or disable it',
+  },
   QUOTA_EXCEEDED: { status: 429, cause: "the plan's tokens of this month are used up" },
   REAUTHENTICATION_REQUIRED: { status: 403, cause: 'the session is not fresh: sign in again' },
   REPOSITORY_BUSY: {

@@ -83,6 +83,7 @@ const AWAY = {
   'POST /api/skills/booking-settlement': [503],
   'GET /api/wallet': [500],
   'POST /api/wallet/create': [500],
+  'POST /api/billing': [503],
   'POST /api/wallet/sessions': [503],
   'POST /api/agents/clone': [503],
   'POST /api/browse/git-sync': [500],
@@ -199,6 +200,7 @@ async function furnish(
       email: operation.name.endsWith('/register') ? newcomer : [bob.email],
       confirm: [spare.host],
       archiveId: [spare.archive],
+      ...(operation.name === 'POST /api/billing' && { provider: ['openai'] }),
       ...(operation.name === 'POST /api/wallet' && { action: ['create', 'get_seed'] }),
     };
   };

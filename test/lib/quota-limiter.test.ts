@@ -101,7 +101,7 @@ describe('a client at its quota', { tags: 'attack' }, () => {
       port: 1,
     });
     const directory = { accessTo: () => Promise.resolve({ ask: () => undefined }) };
-    const router = { requireModel: () => undefined };
+    const router = { opening: () => ({ requireModel: () => undefined }) };
     const chats = new Chats(
       ...([directory, router] as unknown as ConstructorParameters<typeof Chats>),
     );

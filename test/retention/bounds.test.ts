@@ -41,6 +41,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   sessions: bound('100 for each user', { kind: 'sessions' }),
   api_keys: bound('50 for each user', { with: 'users' }),
   subscriptions: bound('one for each user, and those bought', { with: 'users' }),
+  provider_keys: bound('one for each user and AI provider', { with: 'users' }),
   installations: bound('one for each user', { with: 'users' }),
   account_deletions: bound('one for each user', { with: 'users' }),
   admin_links: bound('one for each address that operators name', {

@@ -23,6 +23,8 @@ export interface AiProviders {
   /** Returns the environment that configures all providers, or only the named ones. */
   env(...names: ProviderName[]): Record<string, string>;
   readonly requests: AiRequest[];
+  /** Keys that are accepted when a provider is asked for its models or for the key. */
+  readonly accepted: Set<string>;
   /** Lists the requests since the last call as `<provider>/<model>`. */
   asked(): string[];
   /** Sets the behaviour of one provider for its next requests; without a name, resets all. */
@@ -44,12 +46,18 @@ const NAMES = Object.keys(PATHS) as ProviderName[]; // the record's own keys
 
 export const keyOfProvider = (name: ProviderName): string => `sk-key-of-${name}`;
 
+/** Returns the key of a request, in any provider's header. */
+export const keyIn = (headers: IncomingHttpHeaders): string =>
+  headers.authorization?.replace('Bearer ', '') ??
+  String(headers['x-api-key'] ?? headers['x-goog-api-key']);
+
 /**
  * Starts providers that answer `hello from <provider>`, whole or in two pieces, with a usage of 3 and 2
  * tokens.
  */
 export async function startAiProviders(): Promise<AiProviders> {
   const requests: AiRequest[] = [];
+  const accepted = new Set<string>();
   const behaviours = new Map<ProviderName, AiBehaviour>();
   let looked = 0;
   const server = createServer((incoming, response) => {
@@ -57,7 +65,11 @@ export async function startAiProviders(): Promise<AiProviders> {
       const { headers, url: path = '' } = incoming;
       const provider = NAMES.find((name) => path.startsWith(PATHS[name]));
       if (provider === undefined) throw new Error(`no provider at ${path}`);
-      if (incoming.method === 'GET') return sendJson(response, 401, { error: { message: 'key?' } });
+      if (incoming.method === 'GET') {
+        return accepted.has(keyIn(headers))
+          ? sendJson(response, 200, {})
+          : sendJson(response, 401, { error: { message: 'key?' } });
+      }
       const body = JSON.parse(said);
       const inPath = /models\/([^:]+):(stream)?/.exec(path);
       const request: AiRequest = {
@@ -84,6 +96,7 @@ export async function startAiProviders(): Promise<AiProviders> {
         ]),
       ),
     requests,
+    accepted,
     asked() {
       const since = requests.slice(looked);
       looked = requests.length;

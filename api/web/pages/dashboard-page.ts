@@ -3,12 +3,12 @@ import { MAX_API_KEY_NAME } from '../../../src/accounts/accounts/api-keys.js';
 import type { ListedSession } from '../../../src/accounts/accounts/sessions.js';
 import type { ListedIdentity } from '../../../src/accounts/accounts/identities.js';
 import { DEFAULT_KEY_SCOPES, KEY_SCOPES } from '../../../src/types/key-scopes.js';
-import type { Plan } from '../../../src/types/plans.js';
 import type { Profile } from '../../../src/accounts/accounts/profile.js';
 import { MAX_NAME_LENGTH } from '../../../src/accounts/accounts/register.js';
 import { html, type Html, type HtmlPart } from '../../../src/lib/html.js';
 import type { HtmlReply } from '../../http/reply.js';
 import { agentList, type AgentList } from './agent-list.js';
+import { billingSection, type BillingFacts } from './billing-section.js';
 import { form, keepKeys, newPassword, type Field } from './forms.js';
 import { page } from './layout.js';
 import { formatTime } from './format-time.js';
@@ -20,7 +20,7 @@ const SETTINGS = '/api/settings';
 export interface Dashboard {
   readonly profile: Profile;
   readonly isAdmin: boolean;
-  readonly plan: Plan | undefined;
+  readonly billing: BillingFacts;
   /** The first page of the user's agents. */
   readonly agentList: AgentList;
   /** True if mail can be sent. */
@@ -41,6 +41,7 @@ export function dashboardPage(shown: Dashboard): HtmlReply<200> {
     notice: doneNotice(done),
     content: html`
       ${section('Agents', agentList(shown.agentList))} ${section('Profile', profileSection(shown))}
+      ${section('Plan and credits', billingSection(shown.billing))}
       ${section('Password', passwordChange(profile))}
       ${section('Linked accounts', linkedAccounts(shown.identities, shown.methods))}
       ${section('Sessions', sessionList(sessions, current))} ${section('API keys', keyList(keys))}
@@ -66,14 +67,12 @@ function section(title: string, content: HtmlPart): Html {
   </section>`;
 }
 
-function profileSection({ isAdmin, mail, plan, profile }: Dashboard): Html {
-  const { createdAt, credits, email, emailVerified, name, pendingEmail, referralCode } = profile;
+function profileSection({ isAdmin, mail, profile }: Dashboard): Html {
+  const { createdAt, email, emailVerified, name, pendingEmail, referralCode } = profile;
   const facts: readonly (readonly [string, HtmlPart])[] = [
     ['Name', name],
     ['Email', html`${email} ${emailVerified ? '(confirmed)' : '(not confirmed)'}`],
     ['To be confirmed', pendingEmail],
-    ['Plan', plan ?? 'none'],
-    ['Credits', credits],
     ['Referral code', referralCode],
     ['Since', formatTime(createdAt)],
     ['Rights', isAdmin ? 'admin' : undefined],

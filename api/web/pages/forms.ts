@@ -22,6 +22,8 @@ export interface Form {
   readonly token?: true;
   /** True for sign-in forms: a 401 does not mean that the session has expired. */
   readonly signsIn?: true;
+  /** Fields that the form sends unseen. */
+  readonly sends?: Readonly<Record<string, string>>;
   readonly fields?: readonly Field[];
   readonly choices?: readonly Choice[];
   readonly button: string;
@@ -42,6 +44,8 @@ export interface Field {
   readonly optional?: true;
   readonly minLength?: number;
   readonly maxLength?: number;
+  /** The values to choose from, in place of a text. */
+  readonly options?: readonly string[];
 }
 
 /** A checkbox: with a value one of a list, otherwise a boolean. */
@@ -55,7 +59,7 @@ export interface Choice {
 
 /** Renders a form. `method="post"` keeps passwords out of the URL if the script does not run. */
 export function form(given: Form, extra?: HtmlPart): Html {
-  const { about, button, choices = [], dangerous, fields = [], id } = given;
+  const { about, button, choices = [], dangerous, fields = [], id, sends = {} } = given;
   const [method, action] = given.endpoint;
   const how = {
     'data-then': given.successLocation,
@@ -69,11 +73,15 @@ export function form(given: Form, extra?: HtmlPart): Html {
     hidden: given.chainId !== undefined,
   };
   return html`<form ${attributes({ id, method: 'post', action, 'data-sends': method, ...how })}>
-    ${extra} ${fields.map((each) => field(id, each))} ${choices.map(choice)}
+    ${extra} ${Object.entries(sends).map(unseen)} ${fields.map((each) => field(id, each))}
+    ${choices.map(choice)}
     <button ${attributes({ 'aria-label': about, class: dangerous && 'danger' })}>${button}</button>
     <p class="outcome" role="status" tabindex="-1"></p>
   </form>`;
 }
+
+const unseen = ([name, value]: [string, string]): Html =>
+  html`<input type="hidden" name="${name}" value="${value}" />`;
 
 const choice = ({ checked, label, name, value }: Choice): Html => {
   const box = { type: 'checkbox', name, value, checked, 'data-list': value !== undefined };
@@ -83,7 +91,8 @@ const choice = ({ checked, label, name, value }: Choice): Html => {
 };
 
 function field(formId: string, given: Field): Html {
-  const { autocomplete, hint, label, maxLength, minLength, name, optional, type, value } = given;
+  const { autocomplete, hint, label, maxLength, minLength, name, optional, options, type, value } =
+    given;
   const id = `${formId}-${name}`;
   const hintId = hint === undefined ? undefined : `${id}-hint`;
   const input = {
@@ -99,10 +108,18 @@ function field(formId: string, given: Field): Html {
   };
   return html`<p>
     <label for="${id}">${label}${optional && ' (optional)'}</label>
-    <input ${attributes(input)} />
+    ${options ? select({ id, name }, options) : html`<input ${attributes(input)} />`}
     ${hintId && html`<small id="${hintId}">${hint}</small>`}
   </p>`;
 }
+
+const select = (
+  named: { readonly id: string; readonly name: string },
+  options: readonly string[],
+) =>
+  html`<select ${attributes({ ...named })}>
+    ${options.map((option) => html`<option>${option}</option>`)}
+  </select>`;
 
 /** The choice of requests that set a password. */
 export const keepKeys: Choice = { label: 'Keep my API keys', name: 'keepKeys' };

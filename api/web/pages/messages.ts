@@ -43,6 +43,8 @@ const DONE = {
   linked: 'The account is now linked, and signs you in.',
   unlinked: 'Unlinked: the sessions that it opened have ended.',
   'key-deleted': 'The key is deleted.',
+  'own-key-stored': 'Your own key is stored, and serves your calls to its provider.',
+  'own-key-deleted': 'Your own key is deleted.',
 } as const;
 
 export type Done = keyof typeof DONE;

@@ -3,10 +3,14 @@ import { ADMIN_LINK_PATH } from '../../../src/accounts/accounts/admin-links.js';
 import { listAgents } from '../../../src/agents/agents/agents.js';
 import { listApiKeys } from '../../../src/accounts/accounts/api-keys.js';
 import { listIdentities } from '../../../src/accounts/accounts/identities.js';
+import { findSubscription } from '../../../src/accounts/accounts/subscriptions.js';
 import { getProfile } from '../../../src/accounts/accounts/profile.js';
 import { listSessions } from '../../../src/accounts/accounts/sessions.js';
+import { listOwnKeys } from '../../../src/ai/own-keys/own-key-store.js';
 import { costsByAgent } from '../../../src/ai/usage/cost-dashboard.js';
 import { monthToDate } from '../../../src/ai/usage/period.js';
+import { creditBalance } from '../../../src/money/ledger/ledger.js';
+import type { TenantDatabase } from '../../../src/platform/database/database.js';
 import { IDENTITY_KINDS } from '../../../src/types/sign-in-methods.js';
 import { anonymous, type AnonymousCaller } from '../../auth/anonymous.js';
 import { optionalSession } from '../../auth/optional-session.js';
@@ -17,6 +21,7 @@ import { indexReply, serviceIndex } from '../../http/service-index.js';
 import { fileReply, redirect } from '../../http/reply.js';
 import { LIMITS } from '../limits.js';
 import { adminLinkPage } from './admin-link-page.js';
+import type { BillingFacts } from './billing-section.js';
 import { ICON, SCRIPT, STYLE, type Asset } from './assets.js';
 import { dashboardPage } from './dashboard-page.js';
 import { loginPage } from './login-page.js';
@@ -85,10 +90,11 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       responses: { 200: 'html', 302: 'redirect' },
       async handler({ caller, query, tenant }) {
         if (caller.kind !== 'session') return redirect(302, '/login');
-        const { plan, sessionId: current, user } = caller;
+        const { sessionId: current, user } = caller;
         const { id, isAdmin } = user;
-        const [profile, identities, sessions, keys, agents, costs] = await Promise.all([
+        const [profile, billing, identities, sessions, keys, agents, costs] = await Promise.all([
           getProfile(tenant, id),
+          billingFacts(tenant, id),
           listIdentities(tenant, id),
           listSessions(tenant, id),
           listApiKeys(tenant, id),
@@ -98,7 +104,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
         const done = query.linked === undefined ? query.done : 'linked';
         const agentList = { agents: agents.items, costs, isServed };
         const lists = { identities, sessions, keys, agentList };
-        return dashboardPage({ profile, isAdmin, plan, mail, methods, ...lists, current, done });
+        return dashboardPage({ profile, isAdmin, billing, mail, methods, ...lists, current, done });
       },
     }),
     pages({
@@ -135,6 +141,15 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
     }),
     ...[STYLE, SCRIPT, ICON].map(assetEndpoint),
   ];
+}
+
+async function billingFacts(tenant: TenantDatabase, userId: string): Promise<BillingFacts> {
+  const [subscription, credits, ownKeys] = await Promise.all([
+    findSubscription(tenant, userId, 'plan'),
+    creditBalance(tenant, userId),
+    listOwnKeys(tenant, userId),
+  ]);
+  return { subscription, credits, ownKeys };
 }
 
 const emailOf = (caller: SessionCaller | AnonymousCaller) =>

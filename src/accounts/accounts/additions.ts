@@ -25,7 +25,7 @@ const isSuspect = (addedBy: string, addedAt: string) =>
   `EXISTS (SELECT FROM suspects s WHERE s.id = ${addedBy} AND ${addedAt} > s.since)`;
 
 /** Tables of additions; of a suspended row, `suspended_at` is set. */
-const TABLES = ['identities', 'api_keys', 'wallets'] as const;
+const TABLES = ['identities', 'api_keys', 'wallets', 'provider_keys'] as const;
 
 /**
  * Suspends what sessions of hijacked identities have added to an account, and ends the suspension of all

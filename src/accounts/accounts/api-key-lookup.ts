@@ -5,9 +5,11 @@ import { prefixOf } from './api-keys.js';
 import { LastUses } from './last-uses.js';
 import type { KeyScope } from '../../types/key-scopes.js';
 import type { Plan } from '../../types/plans.js';
+import type { SealedOwnKeys } from '../../types/sealed-own-keys.js';
 import {
   activePlan,
   TokenLookup,
+  type FoundOwnKeys,
   type FoundSubscription,
 } from '../../platform/secrets/token-lookup.js';
 
@@ -27,6 +29,11 @@ export interface ApiKeyHolder {
   readonly lastUsed: Date | null;
 }
 
+/** A key's owner who calls, with the owner's own keys of AI providers. */
+export interface CallingKeyHolder extends ApiKeyHolder {
+  readonly ownKeys?: SealedOwnKeys | undefined;
+}
+
 /** A key as returned by the database functions. */
 export interface FoundKey extends FoundSubscription {
   readonly hash: string;
@@ -40,10 +47,10 @@ export interface FoundKey extends FoundSubscription {
   readonly last_used: Date | null;
 }
 
-const FIND = { name: 'find_keys', text: 'SELECT * FROM find_keys($1)' };
+const FIND = { name: 'find_key_callers', text: 'SELECT * FROM find_key_callers($1)' };
 
 export class ApiKeyLookup {
-  readonly #tokens: TokenLookup<FoundKey>;
+  readonly #tokens: TokenLookup<FoundKey & FoundOwnKeys>;
   readonly #uses: LastUses;
   readonly #rules: AdminRules;
 
@@ -54,9 +61,11 @@ export class ApiKeyLookup {
   }
 
   /** Finds the valid key for this token, with its owner's current plan; undefined when no such key exists. */
-  async find(token: string): Promise<ApiKeyHolder | undefined> {
+  async find(token: string): Promise<CallingKeyHolder | undefined> {
     const found = await this.#tokens.find(token);
-    return found && recordKeyUse(found, { token, uses: this.#uses, rules: this.#rules });
+    if (!found) return undefined;
+    const holder = recordKeyUse(found, { token, uses: this.#uses, rules: this.#rules });
+    return { ...holder, ownKeys: found.own_keys ?? undefined };
   }
 }
 

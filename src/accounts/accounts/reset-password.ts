@@ -91,12 +91,13 @@ export async function resetPassword(
 }
 
 /**
- * Removes sign-ins an earlier holder may have planted, and wallets whose keys others have, and closes payment
- * sessions, whose ids that holder knows.
+ * Removes sign-ins and keys of AI providers that an earlier holder may have planted, and wallets whose keys
+ * others have, and closes payment sessions, whose ids that holder knows.
  */
 async function removeForeignAccess(db: TenantTransaction, userId: string): Promise<void> {
   await db.Identity.destroy({ where: { userId } });
   await db.SignInHost.destroy({ where: { userId } });
+  await db.ProviderKey.destroy({ where: { userId } });
   await db.Wallet.destroy({ where: { userId, [Op.or]: [{ brought: true }, { sealedKey: null }] } });
   await closeSessionsOf(db, userId);
   await db.User.update({ pendingEmail: null }, { where: { id: userId } });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { getAgent } from '../agents/agents.js';
 import type { Plan } from '../../types/plans.js';
+import { listOwnKeys } from '../../ai/own-keys/own-key-store.js';
 import type { Attempt, Router } from '../../ai/routing/route.js';
 import { agentModelFault } from '../model/agent-model-sizes.js';
 import { choiceOf, firstAttempt } from '../model/agent-model.js';
@@ -59,8 +60,9 @@ export class Chats {
     const agent = await getAgent(tenant, agentId);
     requireRunning(agent);
     const host = await this.#directory.accessTo(agent.host);
-    this.#router.requireModel(); // without one the agent could only fail
-    const target = plan && firstAttempt(this.#router, choiceOf(agent), plan);
+    const router = this.#router.opening(await listOwnKeys(tenant, agent.userId));
+    router.requireModel(); // without one the agent could only fail
+    const target = plan && firstAttempt(router, choiceOf(agent), plan);
     const fault = target?.entry && agentModelFault(target.entry);
     if (fault) throw new UnavailableError(fault);
     const asked = { message, conversation, requestId };

@@ -1,8 +1,10 @@
 import { isAdmin, type AdminRules } from '../../accounts/accounts/admin.js';
 import type { Plan } from '../../types/plans.js';
+import type { SealedOwnKeys } from '../../types/sealed-own-keys.js';
 import {
   activePlan,
   TokenLookup,
+  type FoundOwnKeys,
   type FoundSubscription,
 } from '../../platform/secrets/token-lookup.js';
 import type { Database } from '../../platform/database/database.js';
@@ -17,9 +19,11 @@ export interface CallingAgent {
   readonly isAdmin: boolean;
   /** The owner's current plan; undefined without an active subscription. */
   readonly plan: Plan | undefined;
+  /** The owner's own keys of AI providers. */
+  readonly ownKeys?: SealedOwnKeys | undefined;
 }
 
-interface FoundAgent extends FoundSubscription {
+interface FoundAgent extends FoundSubscription, FoundOwnKeys {
   readonly hash: string;
   readonly agent_id: string;
   readonly model: string;
@@ -31,7 +35,7 @@ interface FoundAgent extends FoundSubscription {
   readonly is_admin: boolean;
 }
 
-const FIND = { name: 'find_calling_agents', text: 'SELECT * FROM find_calling_agents($1)' };
+const FIND = { name: 'find_agent_callers', text: 'SELECT * FROM find_agent_callers($1)' };
 
 export class AgentCallerLookup {
   readonly #tokens: TokenLookup<FoundAgent>;
@@ -56,6 +60,7 @@ export class AgentCallerLookup {
       userId: found.user_id,
       isAdmin: isAdmin({ email, emailVerified, isAdmin: admin }, this.#rules),
       plan: activePlan(found),
+      ownKeys: found.own_keys ?? undefined,
     };
   }
 }

@@ -23,3 +23,11 @@ export interface ProviderConfig {
 
 /** The providers with a configured key or address. */
 export type Providers = Partial<Readonly<Record<ProviderName, ProviderConfig>>>;
+
+/** Adds providers at their usual addresses, without a key. */
+export const withUsual = (providers: Providers, further: readonly ProviderName[]): Providers => ({
+  ...Object.fromEntries(
+    further.map((name) => [name, { baseUrl: PROVIDER_BASE_URLS[name], apiKey: undefined }]),
+  ),
+  ...providers,
+});

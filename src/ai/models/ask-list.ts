@@ -13,7 +13,7 @@ const MAX_BYTES = 1024 * 1024;
 /**
  * The result of a request for a provider's models:
  * - `answers`: with its list if it sent one.
- * - `key_refused`: the provider does not accept the platform's key.
+ * - `key_refused`: the provider does not accept the key.
  * - `silent`: no answer in time, or an internal error.
  */
 export interface ListAnswer {
@@ -22,10 +22,14 @@ export interface ListAnswer {
 }
 
 /** Requests a provider's list of models, and the endpoint that shows its key where the list is public. */
-export async function askList(name: ProviderName, config: ProviderConfig): Promise<ListAnswer> {
+export async function askList(
+  name: ProviderName,
+  config: ProviderConfig,
+  timeoutMs = TIMEOUT_MS,
+): Promise<ListAnswer> {
   const adapter = adapterOf(name);
   const keyed = config.apiKey === undefined ? undefined : adapter.keyRequest?.(config);
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const signal = AbortSignal.timeout(timeoutMs);
   const [listed, key] = await Promise.all([
     ask(name, adapter.listRequest(config), signal),
     keyed && ask(name, keyed, signal),

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ProviderName, Providers } from '../completion/provider-names.js';
+import { withUsual, type ProviderName, type Providers } from '../completion/provider-names.js';
 import type { ListedModel } from '../providers/shared/model-list.js';
 import type { Catalogue } from './catalogue.js';
 import { ModelSet } from './model-set.js';
@@ -14,6 +14,8 @@ export class Models {
   readonly #parts: ModelsParts;
   readonly #lists = new Map<ProviderName, readonly ListedModel[]>();
   #current: ModelSet;
+  /** Sets for callers with own keys, by the providers that these open. */
+  readonly #opened = new Map<string, ModelSet>();
 
   constructor(parts: ModelsParts) {
     this.#parts = parts;
@@ -24,15 +26,24 @@ export class Models {
     return this.#current;
   }
 
+  /** Returns the models for a caller whose own keys open further providers, in a fixed order. */
+  opening(further: readonly ProviderName[]): ModelSet {
+    const key = further.join();
+    const set = this.#opened.get(key) ?? this.#newSet(further);
+    this.#opened.set(key, set);
+    return set;
+  }
+
   /** Replaces what a provider serves: exactly the models of its list. */
   learn(provider: ProviderName, list: readonly ListedModel[]): void {
     if (isDeepStrictEqual(this.#lists.get(provider), list)) return;
     this.#lists.set(provider, list);
     this.#current = this.#newSet();
+    this.#opened.clear();
   }
 
-  #newSet(): ModelSet {
+  #newSet(further: readonly ProviderName[] = []): ModelSet {
     const { catalogue, providers } = this.#parts;
-    return new ModelSet(catalogue, providers, this.#lists);
+    return new ModelSet(catalogue, withUsual(providers, further), this.#lists);
   }
 }

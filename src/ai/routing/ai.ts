@@ -3,6 +3,9 @@ import type { Logger } from 'pino';
 import type { ProcessSettings } from '../../platform/process/settings.js';
 import type { AiSettings } from './settings.js';
 import type { Database } from '../../platform/database/database.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import type { SealedOwnKeys } from '../../types/sealed-own-keys.js';
+import { OwnKeys } from '../own-keys/own-keys.js';
 import { Meter } from '../usage/meter.js';
 import { ModelDiscovery } from '../models/discovery.js';
 import { Models } from '../models/models.js';
@@ -13,6 +16,8 @@ import { Router } from './route.js';
 export interface Ai {
   readonly completions: Completions;
   readonly router: Router;
+  /** Opens a caller's own keys. @throws SecretUnreadableError */
+  forCaller(caller: KeyOwner): CallerAi;
   readonly models: Models;
   readonly discovery: ModelDiscovery;
   readonly health: ProviderHealthCheck;
@@ -21,14 +26,27 @@ export interface Ai {
   close(): Promise<void>;
 }
 
+/** A caller, with the own keys that were found with the caller. */
+export interface KeyOwner {
+  readonly userId: string;
+  readonly ownKeys?: SealedOwnKeys | undefined;
+}
+
+/** A caller's own keys, and the router over the providers that the caller may use. */
+export interface CallerAi {
+  readonly ownKeys: OwnKeys;
+  readonly router: Router;
+}
+
 /** Creates the AI services. @throws the file system's error when the usage journal cannot be opened. */
 export function createAi(parts: {
   readonly settings: { readonly ai: AiSettings; readonly process: ProcessSettings };
   readonly database: Database;
+  readonly secrets: SecretBox;
   readonly log: Logger;
   readonly onAttempt?: AttemptListener;
 }): Ai {
-  const { settings, database, log, onAttempt } = parts;
+  const { settings, database, log, onAttempt, secrets } = parts;
   const {
     localModelTimeoutMs: localTimeoutMs,
     modelTimeoutMs: timeoutMs,
@@ -51,9 +69,14 @@ export function createAi(parts: {
     log,
     ...(onAttempt && { onAttempt }),
   });
+  const router = new Router(models, providers, provider);
   return {
     completions,
-    router: new Router(models, providers, provider),
+    router,
+    forCaller(caller) {
+      const ownKeys = OwnKeys.open(secrets, caller.userId, caller.ownKeys);
+      return { ownKeys, router: router.opening(ownKeys.providers) };
+    },
     models,
     discovery,
     health: new ProviderHealthCheck(providers),

@@ -12,6 +12,8 @@ const MAX_KNOWN = 10_000;
 export interface Target {
   readonly provider: ProviderName;
   readonly model: string;
+  /** True for a call by the owner's own key, whose failures concern no other call. */
+  readonly isOwn?: boolean | undefined;
 }
 
 interface State {
@@ -65,8 +67,10 @@ export class CircuitBreaker {
     if (OF_REQUEST.has(error.failure)) return;
     const name = isOfProvider(error) ? target.provider : nameOf(target);
     const pauseMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
-    this.#count(name, owner, { leastOwners: 2, pauseMs: Math.min(pauseMs, SKIP_MS) });
-    this.#count(ofOwner(name, owner), owner, { leastOwners: 1, pauseMs });
+    if (!target.isOwn) {
+      this.#count(name, owner, { leastOwners: 2, pauseMs: Math.min(pauseMs, SKIP_MS) });
+    }
+    this.#count(nameFor(owner, name, target), owner, { leastOwners: 1, pauseMs });
   }
 
   #count(
@@ -108,7 +112,12 @@ const isOfProvider = ({ failure, status }: ProviderError): boolean =>
 
 const nameOf = ({ model, provider }: Target): string => `${provider}/${model}`;
 
-const ofOwner = (name: string, owner: string): string => `${name} of ${owner}`;
+const nameFor = (owner: string, name: string, { isOwn }: Target): string =>
+  isOwn ? `${name} by the key of ${owner}` : `${name} of ${owner}`;
 
-const keysOf = (target: Target, owner: string): readonly string[] =>
-  [nameOf(target), target.provider].flatMap((name) => [name, ofOwner(name, owner)]);
+function keysOf(target: Target, owner: string): readonly string[] {
+  const names = [nameOf(target), target.provider];
+  return target.isOwn
+    ? names.map((name) => nameFor(owner, name, target))
+    : names.flatMap((name) => [name, nameFor(owner, name, target)]);
+}

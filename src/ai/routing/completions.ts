@@ -16,6 +16,8 @@ import { CircuitBreaker } from './circuit-breaker.js';
 import type { ChatBody, Completion, TokenUsage } from '../completion/completion.js';
 import { costOf } from './cost.js';
 import { AbandonedCalls, type CallLifetime, type LeftCallBounds } from './left-calls.js';
+import { OwnKeys } from '../own-keys/own-keys.js';
+import { OwnKeyRefusedError } from '../own-keys/own-key-store.js';
 import { NoAnswerError, type AttemptResult } from './no-answer-error.js';
 import { ProviderError } from '../completion/provider-error.js';
 import type { Providers } from '../completion/provider-names.js';
@@ -38,6 +40,8 @@ export interface Call {
   /** The plan whose quota applies; undefined for administrators. */
   readonly plan: Plan | undefined;
   readonly endpoint: string;
+  /** Keys that the caller has brought: calls by these cost nothing and need no quota. */
+  readonly ownKeys?: OwnKeys;
   readonly route: Route;
   readonly request: ChatBody;
   /** Aborted when the caller disconnects. */
@@ -129,8 +133,8 @@ export class Completions {
   }
 
   /**
-   * Answers completely. @throws QuotaExceededError; NoAnswerError; UnsupportedError; the abort reason of the
-   * caller's signal.
+   * Answers completely. @throws QuotaExceededError; OwnKeyRefusedError; NoAnswerError; UnsupportedError; the
+   * abort reason of the caller's signal.
    */
   async answer(call: Call): Promise<Answered> {
     const life = this.#left.follow(ownerOf(call), call.signal);
@@ -170,20 +174,25 @@ export class Completions {
     life: CallLifetime,
     ask: (ask: ProviderCall) => Promise<T>,
   ): Promise<{ result: T; attempt: Attempt; attempts: readonly AttemptResult[] }> {
-    const { callId, userId, plan, request } = given;
-    const { meter, providers } = this.#options;
-    const route = ableRoute(given.route, request, providers);
-    const call = { ...given, route };
-    // Computed only for plans with a quota, because it scans the whole conversation.
-    const tokens = hasQuota(plan) ? tokenBound(request, widestContext(route)) : 0;
-    await meter.reserve({ callId, userId, plan, tokens });
+    const { ownKeys = OwnKeys.none, request } = given;
+    const able = ableRoute(given.route, request, ownKeys.addTo(this.#options.providers));
+    const isOwn = ({ provider }: Attempt) => ownKeys.has(provider);
+    const route = able.map((attempt) => (isOwn(attempt) ? { ...attempt, isOwn: true } : attempt));
     try {
-      return await this.#tryInOrder(call, life, ask);
+      return await this.#tryInOrder({ ...given, route }, life, ask);
     } catch (error) {
       // Has no effect on a call whose usage was already recorded.
-      meter.release(callId);
+      this.#options.meter.release(given.callId);
       throw error;
     }
+  }
+
+  /** Reserves what the attempts may use. A call by the caller's own key is metered, and needs no quota. */
+  async #reserve({ callId, plan, request, route, userId }: Call, isOwn: boolean): Promise<void> {
+    const limited = isOwn ? undefined : plan;
+    // Computed only for plans with a quota, because it scans the whole conversation.
+    const tokens = hasQuota(limited) ? tokenBound(request, widestContext(route)) : 0;
+    await this.#options.meter.reserve({ callId, userId, plan: limited, tokens });
   }
 
   /** Tries the route in order, with failing providers last instead of not at all. */
@@ -194,7 +203,13 @@ export class Completions {
     const skipped = route.filter((attempt) => this.#circuit.isOpen(attempt, owner));
     const inTurn = [...route.filter((attempt) => !skipped.includes(attempt)), ...skipped];
     let last: ProviderError | undefined;
+    let reserved: 'nothing' | 'own' | 'quota' = 'nothing';
     for (const attempt of inTurn) {
+      const { isOwn = false } = attempt;
+      if (reserved === 'nothing' || (reserved === 'own' && !isOwn)) {
+        await this.#reserve(call, isOwn);
+        reserved = isOwn ? 'own' : 'quota';
+      }
       // The client has disconnected, so a further attempt is useless.
       if (life.left) throw call.signal.reason;
       const began = performance.now();
@@ -214,8 +229,9 @@ export class Completions {
           if (life.signal.aborted) this.#options.meter.record(used());
           throw error;
         }
-        this.#circuit.failed(attempt, owner, error);
         done(error.failure);
+        if (isOwn && error.failure === 'bad_key') throw new OwnKeyRefusedError(attempt.provider);
+        this.#circuit.failed(attempt, owner, error);
         last = error;
         if (isFinal(error) || timedOut(attempts) === MAX_TIMEOUTS) break;
       }
@@ -228,16 +244,19 @@ export class Completions {
   #askOf(
     call: Call,
     { signal }: CallLifetime,
-    { provider: name, model, entry }: Attempt,
+    { provider: name, model, entry, isOwn }: Attempt,
   ): ProviderCall {
-    const provider = this.#options.providers[name];
+    const { ownKeys = OwnKeys.none, plan } = call;
+    const provider = ownKeys.addTo(this.#options.providers)[name];
     if (!provider) throw new TypeError(`${name} is not configured`);
-    const { plan } = call;
     const request = { ...call.request, model };
     return {
       name,
       provider,
-      request: withOutputBound(request, { maxOutput: entry?.maxOutput, isHeld: hasQuota(plan) }),
+      request: withOutputBound(request, {
+        maxOutput: entry?.maxOutput,
+        isHeld: !isOwn && hasQuota(plan),
+      }),
       timeoutMs: this.#timeouts.get(name) ?? this.#options.timeoutMs,
       signal,
     };
@@ -328,7 +347,8 @@ export class Completions {
       provider,
       model: cutOff(model),
       ...counted,
-      costUsd: costOf(attempt.entry, counted),
+      costUsd: costOf(attempt.isOwn ? undefined : attempt.entry, counted),
+      ...(attempt.isOwn && { ownKey: true }),
       endpoint,
       at: new Date().toISOString(),
     };

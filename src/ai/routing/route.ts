@@ -2,7 +2,12 @@ import type { Plan } from '../../types/plans.js';
 import { BadRequestError, NotFoundError, UnavailableError } from '../../lib/errors.js';
 import type { Target } from './circuit-breaker.js';
 import { ModelRestrictedError } from './model-restricted-error.js';
-import { PROVIDER_NAMES, type ProviderName, type Providers } from '../completion/provider-names.js';
+import {
+  PROVIDER_NAMES,
+  withUsual,
+  type ProviderName,
+  type Providers,
+} from '../completion/provider-names.js';
 import { TASK_TIERS, type TaskTier } from '../models/catalogue.js';
 import { allows, type ModelEntry, type ModelSet } from '../models/model-set.js';
 import type { Models } from '../models/models.js';
@@ -50,17 +55,31 @@ const MAX_ATTEMPTS = 6;
 
 const isTier = (task: string): task is TaskTier => TASK_TIERS.some((tier) => tier === task);
 
+/** The models of this moment, and those for callers with own keys. */
+type ModelSource = Pick<Models, 'current' | 'opening'>;
+
 /** Selects providers and models for a call: only available models in the plan. */
 export class Router {
-  readonly models: Models;
+  readonly models: ModelSource;
   readonly #providers: Providers;
   readonly #preferred: ProviderName;
 
   /** `preferred` is `AI_PROVIDER`, tried first if no other rule decides. */
-  constructor(models: Models, providers: Providers, preferred: ProviderName) {
+  constructor(models: ModelSource, providers: Providers, preferred: ProviderName) {
     this.models = models;
     this.#providers = providers;
     this.#preferred = preferred;
+  }
+
+  /** Returns the router for a caller whose own keys may open further providers. */
+  opening(names: readonly ProviderName[]): Router {
+    const further = PROVIDER_NAMES.filter(
+      (name) => names.includes(name) && this.#providers[name] === undefined,
+    );
+    if (further.length === 0) return this;
+    const current = this.models.opening(further);
+    const models = { current, opening: () => current };
+    return new Router(models, withUsual(this.#providers, further), this.#preferred);
   }
 
   /** Returns the route for a model, if given, or else for a kind of task. @throws the errors of these. */

@@ -15,6 +15,8 @@ export const usageRecord = z.object({
   cacheWriteTokens: z.number().int().min(0).optional(),
   /** US dollars with six decimals. */
   costUsd: z.string(),
+  /** True for a call by the caller's own key, which counts against no quota. */
+  ownKey: z.literal(true).optional(),
   endpoint: z.string().max(255),
   /** ISO 8601. */
   at: z.string(),

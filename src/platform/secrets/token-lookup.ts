@@ -2,6 +2,7 @@ import { Batcher } from '../../lib/batcher.js';
 import type { Database, FunctionCall } from '../database/database.js';
 import { tokenHash } from './token-hash.js';
 import { isPlan, type Plan } from '../../types/plans.js';
+import type { SealedOwnKeys } from '../../types/sealed-own-keys.js';
 
 /** Tokens per round trip. */
 const MAX_BATCH = 200;
@@ -14,6 +15,11 @@ interface Found {
 export interface FoundSubscription {
   readonly plan: string | null;
   readonly subscription_active: boolean | null;
+}
+
+/** The own keys of AI providers as a lookup function returns them; null without any. */
+export interface FoundOwnKeys {
+  readonly own_keys: SealedOwnKeys | null;
 }
 
 /** Looks up the holders of tokens of any form, with one round trip for concurrent lookups. */

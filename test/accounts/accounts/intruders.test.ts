@@ -110,6 +110,11 @@ describe('an intruder with a hijacked account at the provider', () => {
         body: { privateKey: generatePrivateKey() },
       })
     ).body.address;
+    await platform.asOwner(
+      `INSERT INTO provider_keys (user_id, provider, sealed_key, added_by, created_at)
+         SELECT user_id, 'openai', 'sealed', id, now() FROM identities
+          WHERE user_id = '${userId}' AND kind = 'google'`,
+    );
     const changed = await intruder.ask('POST', '/api/settings/password', {
       body: { newPassword: password, keepKeys: true },
     });
@@ -120,6 +125,7 @@ describe('an intruder with a hijacked account at the provider', () => {
     expect(await passwordWorks(email, password)).toBe(false);
     expect(await keyWorks(key)).toBe(false);
     expect(await walletsOf()).toEqual([]);
+    expect(await ownKeys()).toEqual([{ suspended: true }]);
     const owner = platform.browser();
     await platform.github(owner, own);
     const { keys } = (await owner.ask('GET', '/api/keys')).body;
@@ -134,7 +140,13 @@ describe('an intruder with a hijacked account at the provider', () => {
     expect(await passwordWorks(email, password)).toBe(true);
     expect(await keyWorks(key)).toBe(true);
     expect(await walletsOf()).toEqual([wallet.toLowerCase()]);
+    expect(await ownKeys()).toEqual([{ suspended: false }]);
   });
+
+  const ownKeys = () =>
+    platform.asOwner(
+      `SELECT suspended_at IS NOT NULL AS suspended FROM provider_keys WHERE user_id = '${userId}'`,
+    );
 
   const suspendedHash = async () => {
     const [user] = await platform.asOwner(

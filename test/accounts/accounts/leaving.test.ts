@@ -408,7 +408,7 @@ describe('deletion of an account', () => {
     },
   );
 
-  test.each(['sessions', 'api_keys', 'agents', 'identities', 'mail_tokens'])(
+  test.each(['sessions', 'api_keys', 'provider_keys', 'agents', 'identities', 'mail_tokens'])(
     'refuses a new row of %s for a deleted account, as if the account did not exist',
     attack,
     async (table) => {
@@ -485,6 +485,7 @@ describe('the export of an account', () => {
         'unlinkedIdentities',
         'sessions',
         'keys',
+        'providerKeys',
         'wallets',
         'agents',
         'messages',
@@ -498,6 +499,7 @@ describe('the export of an account', () => {
     for (const list of [
       'identities',
       'keys',
+      'providerKeys',
       'wallets',
       'agents',
       'messages',

@@ -371,14 +371,17 @@ describe('a forgotten password', () => {
       await owner(
         `INSERT INTO identities (id, user_id, kind, issuer, subject, label, created_at)
        VALUES ('${randomUUID()}', '${squatter.id}', 'github', 'host', '${randomUUID()}', 'x', now());
-       INSERT INTO sign_in_hosts (user_id, host, last_at) VALUES ('${squatter.id}', 'theirs', now())`,
+       INSERT INTO sign_in_hosts (user_id, host, last_at) VALUES ('${squatter.id}', 'theirs', now());
+       INSERT INTO provider_keys (user_id, provider, sealed_key, created_at)
+       VALUES ('${squatter.id}', 'openai', 'sealed', now())`,
       );
       const token = await resetTokenFor(squatter.email);
       expect((await reset(token, undefined, { keepKeys: true })).status).toBe(200);
       const ada = { ...squatter, cookie: await newSession(squatter.id) };
       expect(await settingsOf(ada)).toMatchObject({ emailVerified: true, pendingEmail: null });
       expect((await ask(ada, 'GET', '/api/keys')).body.keys).toEqual([]);
-      const left = ['identities', 'api_keys', 'mail_tokens', 'sign_in_hosts'].map((table) =>
+      const tables = ['identities', 'api_keys', 'provider_keys', 'mail_tokens', 'sign_in_hosts'];
+      const left = tables.map((table) =>
         owner(`SELECT FROM ${table} WHERE user_id = '${squatter.id}'`),
       );
       expect((await Promise.all(left)).flat()).toEqual([]);

@@ -520,6 +520,7 @@ const TABLES = {
   royalty_payouts: [],
   x402_payments: [],
   api_keys: [],
+  provider_keys: [],
   agent_secrets: [],
   agent_credentials: [],
   subscriptions: [],

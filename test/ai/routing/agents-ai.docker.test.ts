@@ -97,7 +97,7 @@ describe("the agents' AI listener", () => {
       const asked = functions.mock.calls.map(([{ name }]) => name);
       // Usage is written in the background.
       expect(asked.filter((name) => name !== 'settle_usage')).toEqual(
-        Array(3).fill('find_calling_agents'),
+        Array(3).fill('find_agent_callers'),
       );
       for (const tenant of tenants) expect(tenant).not.toHaveBeenCalled();
     } finally {

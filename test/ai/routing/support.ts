@@ -7,6 +7,7 @@ import type { LeftCallBounds } from '../../../src/ai/routing/left-calls.js';
 import type { ProviderName } from '../../../src/ai/completion/provider-names.js';
 import { ModelDiscovery } from '../../../src/ai/models/discovery.js';
 import { NO_PRIVATE_HOSTS } from '../../../src/platform/environment/private-hosts.js';
+import { OwnKeys } from '../../../src/ai/own-keys/own-keys.js';
 import { Models } from '../../../src/ai/models/models.js';
 import { Router } from '../../../src/ai/routing/route.js';
 import { call, type Answer } from '../../support/http.js';
@@ -35,9 +36,11 @@ export async function startAi(
   const providers = Object.fromEntries(names.map((name) => [name, settings.ai.providers[name]]));
   const models = new Models({ ...settings.ai, providers });
   const completions = new Completions({ providers, timeoutMs, meter, log, left });
+  const router = new Router(models, providers, preferred);
   const ai = {
     completions,
-    router: new Router(models, providers, preferred),
+    router,
+    forCaller: () => ({ ownKeys: OwnKeys.none, router }),
     models,
     discovery: new ModelDiscovery({ models, providers, privateHosts: NO_PRIVATE_HOSTS, log }),
     health: new ProviderHealthCheck(providers),

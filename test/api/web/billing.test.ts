@@ -47,6 +47,7 @@ test('billing shows no plan, no credits and the prices to a new user', async () 
     source: null,
     periodEnd: null,
     credits: { balance: '0.000000', held: '0.000000', currency: 'USD' },
+    byok: { enabled: false, providers: [] },
     storage: { plan: null, bytes: 0 },
   });
   const month = { currency: 'GBP', interval: 'month' };

@@ -290,6 +290,10 @@ describe('the serving role', () => {
          FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prosecdef ORDER BY proname`,
     );
     const path = 'search_path=pg_catalog, pg_temp';
+    const planned = [
+      ...['run_debits', 'find_keys', 'find_key_callers'],
+      ...['find_calling_agents', 'find_agent_callers'],
+    ];
     const ofPlans = [
       ...['enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
       'plan_cache_mode=force_generic_plan',
@@ -298,7 +302,9 @@ describe('the serving role', () => {
       [
         'count_sign_in',
         'erase_account',
+        'find_agent_callers',
         'find_calling_agents',
+        'find_key_callers',
         'find_key_holders',
         'find_keys',
         'find_keys_beginning',
@@ -336,7 +342,7 @@ describe('the serving role', () => {
         'use_admin_link',
       ].map((proname) => ({
         proname,
-        proconfig: [path, ...(proname === 'run_debits' ? ofPlans : [])],
+        proconfig: [path, ...(planned.includes(proname) ? ofPlans : [])],
         serving: true,
         everybody: false,
       })),

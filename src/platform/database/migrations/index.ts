@@ -24,6 +24,7 @@ import { migration as retentionOfPayments } from './023-retention-of-payments.js
 import { migration as cachedTokens } from './024-cached-tokens.js';
 import { migration as subscriptions } from './025-subscriptions.js';
 import { migration as x402Payments } from './026-x402-payments.js';
+import { migration as providerKeys } from './027-provider-keys.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -64,4 +65,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '024-cached-tokens', migration: cachedTokens },
   { name: '025-subscriptions', migration: subscriptions, breaksOlder: true },
   { name: '026-x402-payments', migration: x402Payments },
+  { name: '027-provider-keys', migration: providerKeys },
 ];

@@ -208,6 +208,23 @@ export const Subscription = table(
   ownedThrough('user_id'),
 );
 
+/** Users' own keys of AI providers. */
+export const ProviderKey = table(
+  'provider_keys',
+  {
+    userId: key(text()),
+    provider: key(text()),
+    sealedKey: text(),
+    /** `identityId` of the session that stored the key. */
+    addedBy: nullable(text()),
+    /** Set while an identity that led to the key is reported as hijacked. */
+    suspendedAt: nullable(timestamp()),
+    createdAt: created(),
+  },
+  [],
+  ownedThrough('user_id'),
+);
+
 export const Installation = table(
   'installations',
   {
