@@ -5,8 +5,8 @@
 
 /** Groups of `src/`, lowest first: a group imports itself and the groups before it. */
 const LAYERS = [
-  ...['lib', 'types', 'platform', 'notifications', 'workspace', 'docker', 'money', 'accounts'],
-  ...['ai', 'pages', 'agents', 'gateway', 'retention', 'account-lifecycle', 'doctor'],
+  ...['lib', 'types', 'platform', 'notifications', 'workspace', 'docker', 'money', 'billing'],
+  ...['accounts', 'ai', 'pages', 'agents', 'gateway', 'retention', 'account-lifecycle', 'doctor'],
 ];
 
 /** Rooms that run in production. */

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { LOCAL_KEY } from '../src/billing/settings.js';
 import { isFirstAdminPending } from '../src/accounts/accounts/register.js';
 import { LABEL } from '../src/docker/containers/container-spec.js';
 import { LOCAL_HELPER_IMAGE } from '../src/docker/egress/helper-image-name.js';
@@ -7,6 +8,7 @@ import { ensureRolesAndDatabase } from '../src/platform/database/roles.js';
 import { startAnvil } from './chain/anvil.js';
 import { anvilProgram } from './chain/anvil-program.js';
 import { forgetLocalChain, furnish, partiesOf, withLocalChain } from './chain/local-chain.js';
+import { startPaymentProcessor } from './billing/payment-processor.js';
 import { findLabelled } from './docker/labelled.js';
 import { obtainDocker, type Docker } from './docker/obtain-docker.js';
 import { startDockerDaemon } from './docker/docker-daemon.js';
@@ -14,6 +16,7 @@ import { AGENT_IMAGE, EGRESS_IMAGE, obtainImage } from './images/obtain-image.js
 import { startPostgres } from './postgres/postgres.js';
 import { findTemporalCli } from './temporal/temporal-binary.js';
 import { startTemporal } from './temporal/temporal.js';
+import { freePort } from './ports.js';
 import { describeFailure, DiskFailure, StartFailure } from './failure.js';
 import { goneInstallations, rememberInstallation } from './installations.js';
 import { keepRunning } from './keep-running.js';
@@ -34,6 +37,9 @@ const OF_THE_SUMMARIZER =
 
 /** The product's processes; those in front stop last. */
 const SERVICES = ['worker', 'payments', 'api', 'agents-ai', 'summarizer'] as const;
+
+/** The usual port of the stand-in for the payment processor. */
+const PROCESSOR_PORT = 3028;
 
 /** A running server or service, in the order of their starts. */
 export interface Started {
@@ -73,6 +79,7 @@ export class Platform {
       this.#startPostgres(ports),
       this.#startTemporal(ports),
       this.#startChain(ports),
+      this.#startProcessor(),
     ]);
     return docker;
   }
@@ -161,6 +168,19 @@ export class Platform {
         say(`${each.name} could not be stopped: ${describeFailure(error)}`);
       }
     }
+  }
+
+  /** Starts the stand-in for the payment processor, if the settings want one. */
+  async #startProcessor(): Promise<void> {
+    const { billing, http } = this.#settings;
+    if (billing.secretKey !== LOCAL_KEY) return;
+    const processor = await startPaymentProcessor({
+      port: await freePort(PROCESSOR_PORT),
+      webhookUrl: `${http.ownWebUrl}/api/wallet/top-up`,
+    });
+    this.#started.push({ name: 'The payment processor', stop: () => processor.close() });
+    delete this.env.PAYPROC_SECRET_KEY_FILE;
+    Object.assign(this.env, processor.env);
   }
 
   async #startPostgres(ports: ServerPorts): Promise<void> {

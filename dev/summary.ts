@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { LOCAL_KEY } from '../src/billing/settings.js';
 import { chainFile } from './chain/local-chain.js';
 import { secretsFile } from './secrets.js';
 import { isSet, type LauncherSettings } from './settings.js';
@@ -14,7 +15,7 @@ import { tour } from './tour.js';
  * @param found.firstIsAdmin true if the next person to register becomes the admin.
  */
 export function summary(
-  { ai, dataDir, http, runDir }: LauncherSettings,
+  { ai, billing, dataDir, http, runDir }: LauncherSettings,
   env: NodeJS.ProcessEnv,
   {
     isFirst,
@@ -37,6 +38,11 @@ export function summary(
     ...(env.TEMPORAL_UI_URL ? [`  Temporal UI   ${env.TEMPORAL_UI_URL}`] : []),
     ...(existsSync(chainFile(dataDir))
       ? [`  chain         ${env.CHAIN_RPC_URL}  (accounts with money: ${chainFile(dataDir)})`]
+      : []),
+    ...(env.PAYPROC_API_URL && billing.secretKey === LOCAL_KEY
+      ? [
+          `  payments      ${env.PAYPROC_API_URL}  (stand-in for the payment processor: refunds, disputes)`,
+        ]
       : []),
     `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, summarizer.log, worker.log, payments.log and those of the servers (LOG_LEVEL=debug says more)`,
     ...(firstIsAdmin

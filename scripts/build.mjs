@@ -49,6 +49,7 @@ const DEV = [
   'test/support/redis.ts',
   'test/support/run-in-container.ts',
   'test/support/tcp-proxy.ts',
+  'test/support/until.ts',
   'test/workflows/support',
   'test/workflows/recipe',
 ];

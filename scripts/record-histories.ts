@@ -20,6 +20,7 @@ import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
 import { mailRun } from '../test/workflows/support/mail-run.js';
 import { moneyPass } from '../test/workflows/support/money-pass.js';
+import { processorEventPass } from '../test/workflows/support/processor-event-pass.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
 import { retentionPass } from '../test/workflows/support/retention-pass.js';
 import { securityEventPass } from '../test/workflows/support/security-event-pass.js';
@@ -53,6 +54,7 @@ try {
   await step('money', recordMoney);
   await step('retention', recordRetention);
   await step('security events', recordSecurityEvent);
+  await step('payment processor', recordProcessorEvent);
   await step('mail', recordMail);
   await step('payments', recordPayments);
   await step('clones', recordClone);
@@ -144,6 +146,13 @@ async function recordSecurityEvent(): Promise<void> {
       Promise.resolve([{ type: EVENT_TYPES['sessions-revoked'], effect: 'signed-out' }]),
   });
   await keep('apply-security-event', 'pass', await historyOf(workflowId));
+}
+
+async function recordProcessorEvent(): Promise<void> {
+  const { workflowId } = await processorEventPass(lab.environment, await bundleWorkflows(), {
+    applyProcessorEvent: () => Promise.resolve('booked'),
+  });
+  await keep('apply-processor-event', 'pass', await historyOf(workflowId));
 }
 
 async function recordMail(): Promise<void> {

@@ -38,6 +38,10 @@ import { Usdc } from './money/chain/usdc.js';
 import type { DockerHost } from './docker/containers/docker-host.js';
 import { runtimeImages } from './docker/containers/image-name.js';
 import { Refusals } from './platform/audit/refusals.js';
+import { ProcessorEventEffects } from './billing/apply-events.js';
+import { Checkouts } from './billing/checkouts.js';
+import { Processor } from './billing/processor.js';
+import { ProcessorEvents } from './billing/receive-events.js';
 import { Chats } from './agents/chat/chats.js';
 import type { Database } from './platform/database/database.js';
 import { FarcasterTokens } from './accounts/sign-in/farcaster/farcaster-tokens.js';
@@ -121,6 +125,7 @@ export interface ApiServices {
   /** The chain of payments. */
   readonly chain: Chain;
   readonly chats: Chats;
+  readonly checkouts: Checkouts;
   readonly clones: Clones;
   readonly demoBudget: DemoBudget;
   readonly directory: HostDirectory;
@@ -137,6 +142,7 @@ export interface ApiServices {
   readonly operations: AgentOperations;
   readonly payingSessions: SessionLookup;
   readonly paymentSessions: PaymentSessions;
+  readonly processorEvents: ProcessorEvents;
   readonly providers: SignInProviders;
   readonly refusals: Refusals;
   readonly secrets: SecretBox;
@@ -175,6 +181,7 @@ export interface WorkerServices {
   readonly heartbeats: HeartbeatSender;
   readonly mails: MailSender;
   readonly notifier: Notifier;
+  readonly processorEvents: ProcessorEventEffects;
   readonly operationStore: OperationStore;
   readonly releases: ReleaseStore;
   readonly retention: Retention;
@@ -216,6 +223,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const engines = new DockerHosts(engine);
   const walletProvider = new WalletProvider(settings.walletProvider);
   const chain = chainNode(settings);
+  const processor = new Processor(settings.billing);
   const terms = escrowTerms(settings.chain, settings.paymentSessions);
   const gas = new GasBudget(database, settings.chain.gas);
   const ai = createAi({ ...foundation, secrets });
@@ -230,6 +238,11 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     apiKeyValidator: new ApiKeyValidator(database, settings.accounts, log),
     chain,
     chats: new Chats(directory, ai.router),
+    checkouts: new Checkouts({
+      processor,
+      settings: settings.billing,
+      webUrl: settings.http.webUrl,
+    }),
     clones: new Clones({
       database,
       secrets,
@@ -280,6 +293,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       gas,
       watch: new SessionWatch(database),
     }),
+    processorEvents: new ProcessorEvents(database, processor),
     providers: createSignInProviders(settings),
     refusals: new Refusals(database, log),
     secrets,
@@ -386,6 +400,7 @@ export function createWorkerServices({
     }),
     modelDiscovery: new ModelDiscovery({ ...ai, models, log }),
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
+    processorEvents: new ProcessorEventEffects(database),
     operationStore: new OperationStore(database, secrets),
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),

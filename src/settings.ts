@@ -1,6 +1,7 @@
 import { accountSettings } from './accounts/accounts/settings.js';
 import { agentSettings } from './agents/lifecycle/settings.js';
 import { aiSettings } from './ai/routing/settings.js';
+import { billingSettings } from './billing/settings.js';
 import { chainSettings, foreignKeySettings } from './money/chain/settings.js';
 import { cloneSettings } from './agents/clones/settings.js';
 import { containerSettings } from './docker/containers/settings.js';
@@ -41,6 +42,7 @@ export const AREAS = {
   paymentSessions: paymentSessionSettings,
   x402: x402Settings,
   walletProvider: walletProviderSettings,
+  billing: billingSettings,
   clones: cloneSettings,
   farcaster: farcasterSettings,
   ai: aiSettings,

@@ -4,6 +4,7 @@ import {
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import {
+  applyProcessorEventId,
   applySecurityEventId,
   cloneAgentId,
   deleteAccountId,
@@ -83,6 +84,11 @@ export const mailRuns = runsOf({ workflow: 'sendMail', workflowId: sendMailId, i
 export const securityEventRuns = runsOf({
   workflow: 'applySecurityEvent',
   workflowId: applySecurityEventId,
+});
+
+export const processorEventRuns = runsOf({
+  workflow: 'applyProcessorEvent',
+  workflowId: applyProcessorEventId,
 });
 
 export const accountDeletionRuns = runsOf({

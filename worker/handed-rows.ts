@@ -29,6 +29,15 @@ export const securityEvents = (runs: RowRuns): Handed => ({
   start: (id) => runs.start(id),
 });
 
+export const processorEvents = (runs: RowRuns): Handed => ({
+  table: 'processor_events',
+  key: 'id',
+  open: 'applied_at IS NULL',
+  again: '1 minute',
+  failure: "the payment processor's events could not be handed over, retrying",
+  start: (id) => runs.start(id),
+});
+
 /** A row is deleted with its account. */
 export const accountDeletions = (runs: RowRuns): Handed => ({
   table: 'account_deletions',

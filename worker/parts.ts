@@ -8,6 +8,7 @@ import {
   accountDeletionRuns,
   cloneRuns,
   mailRuns,
+  processorEventRuns,
   royaltySplitRuns,
   securityEventRuns,
 } from '../temporal/row-runs.js';
@@ -16,7 +17,14 @@ import { endX402PaymentsPeriodically } from './end-x402-payments.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { followDocker } from './follow-docker.js';
 import { handOverPeriodically, type Handed } from './hand-over.js';
-import { accountDeletions, clones, mails, royaltySplits, securityEvents } from './handed-rows.js';
+import {
+  accountDeletions,
+  clones,
+  mails,
+  processorEvents,
+  royaltySplits,
+  securityEvents,
+} from './handed-rows.js';
 import { HostEvents } from './host-events.js';
 import { measureMemories } from './measure-memories.js';
 import {
@@ -83,6 +91,7 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     },
     handOver('deletions of accounts', accountDeletions(accountDeletionRuns(client))),
     handOver('security events', securityEvents(securityEventRuns(client))),
+    handOver('events of the payment processor', processorEvents(processorEventRuns(client))),
     handOver('mail', mails(database, mailRuns(client))),
     handOver('clones', clones(cloneRuns(client))),
     handOver('splits', royaltySplits(royaltySplitRuns(client))),

@@ -6,6 +6,7 @@ import {
   createHeartbeatRecordActivities,
 } from '../activities/heartbeats.js';
 import { guardSteps, guardWatchdog } from '../activities/guarded.js';
+import { createBillingActivities } from '../activities/billing.js';
 import { createCloneActivities } from '../activities/clones.js';
 import { createContainerActivities } from '../activities/containers.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
@@ -106,7 +107,7 @@ export type HostDependencies = Omit<WorkerDependencies, 'accountDeletions' | 'co
 /** Creates the worker for workflows and records, and the one for mails: both may run anywhere. */
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
   const { accountDeletions, code, database, gate, services, settings, supervisors } = dependencies;
-  const { heartbeats, mails, releases, retention, securityEvents } = services;
+  const { heartbeats, mails, processorEvents, releases, retention, securityEvents } = services;
   const { agentPorts: ports, operationStore: operations, watchdogStore: states } = services;
   const { clonePayments: payments, clones, splits } = services;
   const { watchdog } = settings.agents;
@@ -140,6 +141,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         }),
         ...createRetentionActivities(retention),
         ...createSecurityEventActivities(securityEvents),
+        ...createBillingActivities(processorEvents),
         ...createCloneActivities({ payments, store: clones, supervisors }),
         ...createSplitActivities(splits),
       },

@@ -28,6 +28,8 @@ export const repairAgentId = (agentId: string): string => `repair-agent-${agentI
 
 export const applySecurityEventId = (id: string): string => `risc-${id}`;
 
+export const applyProcessorEventId = (id: string): string => `processor-event-${id}`;
+
 export const payRoyaltySplitId = (id: string): string => `royalty-split-${id}`;
 
 /** The schedule's runs have the time appended. */

@@ -42,6 +42,10 @@ export const LIMITS = {
   /** Limit for the identity provider, which has few addresses and many events on a bad day. */
   securityEvents: perMinute('security-events', 600),
   billingOfUser: perMinute('billing-of-user', 30),
+  /** Limit for the payment processor, which has few addresses. */
+  processorEvents: perMinute('processor-events', 6_000),
+  /** New checkouts per user, from any address. */
+  checkoutsOfUser: perMinute('checkouts-of-user', 30),
   export: perMinute('export', UNSTATED),
   demo: { ...perMinute('demo', UNSTATED), message: 'Too many requests' },
   /** Hashing a key with bcrypt takes a thread about 70 ms. */

@@ -5,6 +5,7 @@ import {
   type Profile,
   type ProfileChange,
 } from '../../src/accounts/accounts/profile.js';
+import { formattedAmount } from '../../src/types/money.js';
 import { PLANS } from '../../src/types/plans.js';
 import { MAX_NAME_LENGTH } from '../../src/accounts/accounts/register.js';
 import type { RequestOrigin } from '../../src/platform/audit/audit.js';
@@ -33,7 +34,7 @@ const profileItem = z
       hasPassword: z.boolean(),
       plan: z.enum(PLANS).nullable(),
       referralCode: z.string().nullable(),
-      credits: z.number().int(),
+      credits: formattedAmount.describe('Bought and granted credits in US dollars'),
       createdAt: z.iso.datetime(),
     }),
   })

@@ -14,6 +14,7 @@ import { chatEndpoints } from './chat.js';
 import { cloneEndpoints } from './clones.js';
 import { costEndpoints } from './cost.js';
 import { demoEndpoints } from './demo.js';
+import { creditEndpoints } from './credits.js';
 import type { WebDependencies } from './dependencies.js';
 import { farcasterEndpoints } from './farcaster.js';
 import { gatewayEndpoints } from './gateway.js';
@@ -48,6 +49,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...userWalletEndpoints(dependencies),
     ...paymentSessionEndpoints(dependencies),
     ...linkEndpoints(dependencies),
+    ...creditEndpoints(dependencies),
     ...tokenGatingEndpoints(dependencies),
     ...securityEventEndpoints(dependencies),
     ...farcasterEndpoints(dependencies),

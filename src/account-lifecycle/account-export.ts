@@ -3,7 +3,7 @@ import type { AgentStatus, UserRow } from '../platform/database/models.js';
 import { webStatus } from '../agents/agents/web-status.js';
 import { UnauthorizedError } from '../lib/errors.js';
 import { shownAddress } from '../money/chain/address.js';
-import { creditsOf, grantedOf } from '../money/ledger/ledger.js';
+import { creditsOf, debtOf, grantedOf } from '../money/ledger/ledger.js';
 import { formatAmount } from '../types/money.js';
 import { listSplits } from '../money/splits/royalty-splits.js';
 import { usageSummary, type SummaryPosition } from '../ai/usage/reports.js';
@@ -91,6 +91,14 @@ export async function exportAccount(
     messages: messages(tenant, userId),
     usage: usage(tenant),
     credits: credits(tenant, userId),
+    checkouts: paged(
+      tenant,
+      `SELECT id AS position, id, cents, currency, session_id AS "sessionId", created_at AS "createdAt",
+              paid_at AS "paidAt"
+         FROM checkouts WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+      { userId },
+      '',
+    ),
     splits: splits(tenant, userId),
     gas: paged(
       tenant,
@@ -249,19 +257,19 @@ async function* usage(tenant: TenantDatabase): AsyncGenerator<object[]> {
 }
 
 /**
- * Yields bought and granted credits and, as negative amounts, debits in US dollars, each with its cause, but no
- * movement between the two.
+ * Yields bought and granted credits and, as negative amounts, debits and debts in US dollars, each with its cause,
+ * but no movement between these accounts.
  */
 async function* credits(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
   // Each side of a transfer has its own index, in which each account is in order.
-  const side = (account: string, column: 'debit' | 'credit', other: string) =>
-    `(SELECT id, ${column === 'debit' ? '-' : ''}amount AS amount, cause, created_at
+  const side = (account: string, own: 'debit' | 'credit', other: 'debit' | 'credit') =>
+    `(SELECT id, ${own === 'debit' ? '-' : ''}amount AS amount, cause, created_at
         FROM ledger_transfers
-       WHERE ${column} = ${account} AND ${column === 'debit' ? 'credit' : 'debit'} <> ${other}
+       WHERE ${own} = ${account} AND ${other} NOT IN ($credits, $granted, $debt)
          AND currency = 'usd' AND id > $after ORDER BY id LIMIT ${PAGE})`;
-  const sides = (['debit', 'credit'] as const).flatMap((column) => [
-    side('$credits', column, '$granted'),
-    side('$granted', column, '$credits'),
+  const sides = ['$credits', '$granted', '$debt'].flatMap((account) => [
+    side(account, 'debit', 'credit'),
+    side(account, 'credit', 'debit'),
   ]);
   const entries = paged<{ amount: string }>(
     tenant,
@@ -269,7 +277,7 @@ async function* credits(tenant: TenantDatabase, userId: string): AsyncGenerator<
             created_at AS "createdAt"
        FROM (${sides.join(' UNION ALL ')}) AS entries
       ORDER BY id LIMIT ${PAGE}`,
-    { credits: creditsOf(userId), granted: grantedOf(userId) },
+    { credits: creditsOf(userId), granted: grantedOf(userId), debt: debtOf(userId) },
   );
   for await (const page of entries) {
     yield page.map((entry) => ({ ...entry, amount: formatAmount(BigInt(entry.amount)) }));

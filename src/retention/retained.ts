@@ -11,6 +11,8 @@ export const RETAINED = [
   'farcaster',
   'security-events',
   'reset-mail-stops',
+  'checkouts',
+  'processor-events',
   'mail-tokens',
   'mails',
   'holds',

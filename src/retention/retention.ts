@@ -47,6 +47,17 @@ const OLD_STOPS = `
   SELECT id FROM reset_mail_stops WHERE NOT stopped AND reported_at < now() - ${AGE}
    ORDER BY reported_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** Checkouts that were never paid. The processor's own expire within a day, and a slow payment takes weeks. */
+const OLD_CHECKOUTS = `
+  SELECT id FROM checkouts WHERE paid_at IS NULL AND created_at < now() - ${AGE}
+   ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
+/** Events of no checkout. A paid checkout keeps its events, which later ones are compared with. */
+const OLD_PROCESSOR_EVENTS = `
+  SELECT id FROM processor_events
+   WHERE outcome <> 'booked' AND applied_at < now() - ${AGE}
+   ORDER BY applied_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
 /** Days after which a mail counts for no limit; retries end after one day. */
 const MAIL_DAYS = 2;
 
@@ -103,6 +114,10 @@ export class Retention {
         return this.#delete('risc_events', OLD_EVENTS, this.#settings.audit);
       case 'reset-mail-stops':
         return this.#delete('reset_mail_stops', OLD_STOPS, this.#settings.audit);
+      case 'checkouts':
+        return this.#delete('checkouts', OLD_CHECKOUTS, this.#settings.payments);
+      case 'processor-events':
+        return this.#delete('processor_events', OLD_PROCESSOR_EVENTS, this.#settings.payments);
       case 'mail-tokens':
         return this.#delete('mail_tokens', expired('mail_tokens'), 0);
       case 'mails':

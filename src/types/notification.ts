@@ -63,6 +63,8 @@ export type PlatformEvent =
   | { readonly event: 'granted_credits_used_up'; readonly day: string; readonly limit: string }
   /** Payments by the x402 gateway of the UTC day have reached their limit, a US dollar amount as text. */
   | { readonly event: 'x402_payments_used_up'; readonly day: string; readonly limit: string }
+  /** An event of the payment processor fits no checkout, or its payment is not made; nobody is credited. */
+  | { readonly event: 'payment_unmatched'; readonly eventId: string }
   /** A hold was closed on chain by another party, with this number of base units unpaid. */
   | { readonly event: 'session_unpaid'; readonly sessionId: string; readonly amount: string };
 
@@ -81,6 +83,7 @@ const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
   session_unpaid: true,
   granted_credits_used_up: true,
   x402_payments_used_up: true,
+  payment_unmatched: true,
 };
 
 export const isPlatformEvent = (event: NotifiedEvent): event is PlatformEvent =>

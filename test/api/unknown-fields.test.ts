@@ -52,6 +52,7 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/wallet-auth',
   '/api/wallet/create',
   '/api/wallet/sessions',
+  '/api/wallet/top-up',
   '/api/wallet/walletprov',
   '/api/x402',
   '/v1/chat/completions',

@@ -56,6 +56,8 @@ function secrets(): Readonly<Record<string, readonly [value: string, secret: str
     PLATFORM_TOKEN_RPC_URL: keyed('http://127.0.0.1:1/v2/'),
     REDIS_URL: keyed('redis://user:', '@127.0.0.1:1'),
     SMTP_URL: keyed('smtp://user:', '@127.0.0.1:1'),
+    PAYPROC_SECRET_KEY: keyed('sk_test_'),
+    PAYPROC_WEBHOOK_SECRET: keyed('whsec_'),
     SUMMARIZER_KEY: keyed(''),
     TELEGRAM_BOT_TOKEN: keyed('1:'),
     TEMPORAL_API_KEY: keyed(''),

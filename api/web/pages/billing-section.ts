@@ -2,6 +2,7 @@ import type { CurrentSubscription } from '../../../src/accounts/accounts/subscri
 import { PROVIDER_NAMES } from '../../../src/ai/completion/provider-names.js';
 import { html, type Html, type HtmlPart } from '../../../src/lib/html.js';
 import type { Balance } from '../../../src/money/ledger/ledger.js';
+import { CREDIT_PRICES } from '../../../src/types/credit-prices.js';
 import { formatAmount } from '../../../src/types/money.js';
 import { form } from './forms.js';
 import { formatTime } from './format-time.js';
@@ -16,18 +17,26 @@ export interface BillingFacts {
   readonly ownKeys: readonly string[];
 }
 
-/** Renders plan, credits and own provider keys on the dashboard. */
-export function billingSection({ credits, ownKeys, subscription }: BillingFacts): Html {
+/** Renders plan, credits and own provider keys on the dashboard. @param sellsCredits true if credits are on sale */
+export function billingSection(
+  { credits, ownKeys, subscription }: BillingFacts,
+  sellsCredits: boolean,
+): Html {
   return html`<dl>
       <dt>Plan</dt>
       <dd>${describePlan(subscription)}</dd>
       <dt>Credits</dt>
       <dd>
         ${dollars(credits.balance)}${credits.held > 0n && `, ${dollars(credits.held)} of it held`}
+        ${sellsCredits ? creditLinks : undefined}
       </dd>
     </dl>
     ${keysOfProviders(ownKeys)}`;
 }
+
+const creditLinks = Object.entries(CREDIT_PRICES).map(
+  ([price, cents]) => html`<a href="/api/payproc/credits?price=${price}">Buy $${cents / 100}</a> `,
+);
 
 function describePlan(subscription: CurrentSubscription | undefined): HtmlPart {
   if (subscription === undefined) return 'none';

@@ -19,6 +19,8 @@ const SETTINGS = '/api/settings';
 
 export interface Dashboard {
   readonly profile: Profile;
+  /** True if credits are on sale. */
+  readonly sellsCredits: boolean;
   readonly isAdmin: boolean;
   readonly billing: BillingFacts;
   /** The first page of the user's agents. */
@@ -41,7 +43,7 @@ export function dashboardPage(shown: Dashboard): HtmlReply<200> {
     notice: doneNotice(done),
     content: html`
       ${section('Agents', agentList(shown.agentList))} ${section('Profile', profileSection(shown))}
-      ${section('Plan and credits', billingSection(shown.billing))}
+      ${section('Plan and credits', billingSection(shown.billing, shown.sellsCredits))}
       ${section('Password', passwordChange(profile))}
       ${section('Linked accounts', linkedAccounts(shown.identities, shown.methods))}
       ${section('Sessions', sessionList(sessions, current))} ${section('API keys', keyList(keys))}

@@ -42,6 +42,9 @@ const DONE = {
   deleting: 'Your account is being deleted, and you are signed out.',
   linked: 'The account is now linked, and signs you in.',
   unlinked: 'Unlinked: the sessions that it opened have ended.',
+  'credits-bought':
+    'Your payment is done. Your credits appear as soon as the payment processor reports it.',
+  'credits-not-bought': 'No credits were bought.',
   'key-deleted': 'The key is deleted.',
   'own-key-stored': 'Your own key is stored, and serves your calls to its provider.',
   'own-key-deleted': 'Your own key is deleted.',

@@ -42,7 +42,8 @@ const word = z.string().max(64).optional().catch(undefined);
 
 /** Creates the pages for browsers, which are the targets of redirects and of links in mails. */
 export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
-  const { http, mail: mailing } = dependencies.settings;
+  const { billing, http, mail: mailing } = dependencies.settings;
+  const sellsCredits = billing.secretKey !== undefined;
   const mail = mailing.available;
   const isServed = http.agentsAt !== undefined;
   const methods = signInMethods(dependencies);
@@ -104,7 +105,8 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
         const done = query.linked === undefined ? query.done : 'linked';
         const agentList = { agents: agents.items, costs, isServed };
         const lists = { identities, sessions, keys, agentList };
-        return dashboardPage({ profile, isAdmin, billing, mail, methods, ...lists, current, done });
+        const shown = { profile, sellsCredits, isAdmin, billing, mail, methods, current, done };
+        return dashboardPage({ ...shown, ...lists });
       },
     }),
     pages({

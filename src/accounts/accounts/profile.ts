@@ -3,7 +3,7 @@ import type { Database, TenantDatabase } from '../../platform/database/database.
 import { NotFoundError } from '../../lib/errors.js';
 import { creditsOf, grantedOf } from '../../money/ledger/ledger.js';
 import { requestMail } from '../mail/request-mail.js';
-import { CENT } from '../../types/money.js';
+import { formatAmount } from '../../types/money.js';
 import { isMailbox, requireChosenEmail } from './email.js';
 import { lockAddresses } from './verify-email.js';
 
@@ -15,8 +15,8 @@ export interface Profile {
   readonly emailVerified: boolean;
   readonly hasPassword: boolean;
   readonly referralCode: string | null;
-  /** Whole credits, bought and granted; one credit is a cent. */
-  readonly credits: number;
+  /** Bought and granted credits in US dollars, with six decimals. */
+  readonly credits: string;
   readonly createdAt: Date;
 }
 
@@ -34,7 +34,7 @@ export async function getProfile(tenant: TenantDatabase, userId: string): Promis
   );
   if (!row) throw new NotFoundError('User not found');
   const { balance, ...profile } = row;
-  return { ...profile, credits: Number(BigInt(balance ?? 0) / CENT) };
+  return { ...profile, credits: formatAmount(BigInt(balance ?? 0)) };
 }
 
 /** A user's changes to their own account; omitted fields stay unchanged. */

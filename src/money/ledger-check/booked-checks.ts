@@ -112,6 +112,34 @@ export const creditsAreWhole = namesFaults(
     WHERE h.cause LIKE 'unverified:%' AND h.state = 'open'`,
 );
 
+/**
+ * Checks that every paid checkout is credited once and in full, that refunds and disputes are booked in the amount
+ * that the checkout has, and that no user has paid more than a debt.
+ */
+export const checkoutsAreBooked = namesFaults(
+  `SELECT 'checkout:' || c.id AS cause,
+          CASE WHEN t.id IS NULL THEN 'is paid, and not in the ledger'
+               WHEN (t.debit, t.credit, t.currency, t.amount)
+                    <> ('processor', 'user:' || c.user_id || ':credits', 'usd', c.cents * 10000::numeric)
+                 THEN 'is another transfer in the ledger' END AS fault
+     FROM checkouts c LEFT JOIN ledger_transfers t ON t.cause = 'checkout:' || c.id
+    WHERE c.paid_at IS NOT NULL
+    UNION ALL
+   SELECT t.cause, 'is in the ledger, and no checkout was paid for it'
+     FROM ledger_transfers t
+     LEFT JOIN checkouts c ON c.id = split_part(t.cause, ':', 2) AND c.paid_at IS NOT NULL
+    WHERE t.cause ~ '^(checkout|reversal|debt):' AND c.id IS NULL
+    UNION ALL
+   SELECT 'reversal:' || c.id, 'is booked in another amount than its refunds and disputes'
+     FROM checkouts c
+     LEFT JOIN (SELECT split_part(cause, ':', 2) AS id,
+                       sum(CASE WHEN credit = 'processor' THEN amount ELSE -amount END) AS amount
+                  FROM ledger_transfers WHERE cause LIKE 'reversal:%' GROUP BY 1) AS booked USING (id)
+    WHERE c.taken_back <> coalesce(booked.amount, 0)
+    UNION ALL
+   SELECT name, 'is paid beyond the debt' FROM ledger_accounts WHERE name LIKE 'debt:%' AND balance > 0`,
+);
+
 interface ComparedSession {
   readonly id: string;
   readonly deposit: string;

@@ -1,6 +1,7 @@
 import type { Database } from '../../platform/database/database.js';
 import { formatAmount } from '../../types/money.js';
 import {
+  checkoutsAreBooked,
   clonesArePaid,
   creditsAreWhole,
   depositsAreWhole,
@@ -118,4 +119,5 @@ export const LEDGER_CHECKS: readonly LedgerCheck[] = [
   feesAreBooked,
   depositsAreWhole,
   creditsAreWhole,
+  checkoutsAreBooked,
 ];

@@ -16,6 +16,10 @@ export type Account =
   | `session:${string}`
   /** The source of referral credits, which come from no other account. */
   | 'referrals'
+  /** A user's debt, as a negative balance: what was taken back of a payment and had been spent. */
+  | `debt:${string}`
+  /** The source of bought credits, in `usd`: the negative balance is what buyers paid. */
+  | 'processor'
   /** The platform's earnings, in its wallet. */
   | 'treasury'
   /** An agent's wallet, by address. Incoming amounts are not booked. */
@@ -39,6 +43,9 @@ export const grantedOf = (userId: string) => `user:${userId}:granted` as const;
  * other's row lock.
  */
 export const spentOf = (userId: string) => `user:${userId}:spent` as const;
+
+/** Returns the account of a user's debt, in `usd`. */
+export const debtOf = (userId: string) => `debt:${userId}` as const;
 
 export interface TransferRequest {
   readonly debit: Account;
@@ -214,6 +221,15 @@ export async function releaseAll(db: Statements, causes: readonly string[]): Pro
     causes,
   });
   if (outcome !== 'released') throw new HoldNotOpenError(causes.join(' and '), outcome);
+}
+
+/**
+ * Pays a user's debt from free bought credits, as far as they reach. Call once for each cause.
+ *
+ * @returns the paid amount.
+ */
+export async function payDebt(db: Statements, userId: string, cause: string): Promise<bigint> {
+  return BigInt(await ask<string>(db, 'pay_debt($cause, $userId)::text', { cause, userId }));
 }
 
 /** Returns an account's balance; zero for an unused account. */

@@ -2,6 +2,7 @@ import type { Sequelize } from 'sequelize';
 import { defineTable, type ModelOf, type RowOf, type Table } from './schema/table.js';
 import * as accounts from './tables/accounts.js';
 import * as agents from './tables/agents.js';
+import * as billing from './tables/billing.js';
 import * as clones from './tables/clones.js';
 import * as gas from './tables/gas.js';
 import * as heartbeats from './tables/heartbeats.js';
@@ -56,6 +57,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(paymentVouchers),
   ...Object.values(paymentSettlements),
   ...Object.values(x402Payments),
+  ...Object.values(billing),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;
@@ -80,6 +82,9 @@ export type RiscEventRow = RowOf<typeof securityEvents.riscEvents>;
 
 export type RoyaltySplitRow = RowOf<typeof splits.RoyaltySplit>;
 export type RoyaltyPayoutRow = RowOf<typeof splits.RoyaltyPayout>;
+
+export type CheckoutRow = RowOf<typeof billing.checkouts>;
+export type ProcessorEventRow = RowOf<typeof billing.processorEvents>;
 
 export type PaymentSessionRow = RowOf<typeof paymentSessions.paymentSessions>;
 

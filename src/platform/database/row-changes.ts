@@ -11,7 +11,8 @@ export type AnnouncedTable =
   | 'payments'
   | 'clones'
   | 'royalty_splits'
-  | 'payment_sessions';
+  | 'payment_sessions'
+  | 'processor_events';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 5_000;

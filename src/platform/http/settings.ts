@@ -142,7 +142,8 @@ export const httpSettings = area(
     const { agentDomain, allowedHosts, backendPort, host, summarizerPort, webPort, ...others } =
       values;
     const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : inUrl(host);
-    const webUrl = values.webUrl ?? `http://${reachable}:${webPort}`;
+    const ownWebUrl = `http://${reachable}:${webPort}`;
+    const webUrl = values.webUrl ?? ownWebUrl;
     const backendUrl = values.backendUrl ?? `http://${reachable}:${backendPort}`;
     const reachedBy = [webUrl, backendUrl].map((each) => new URL(each).hostname);
     return {
@@ -157,6 +158,8 @@ export const httpSettings = area(
         values.summarizerUrl === undefined
           ? undefined
           : { url: values.summarizerUrl, key: values.summarizerKey },
+      /** Address at which this machine reaches the web API. */
+      ownWebUrl,
       ownSummarizerUrl: `http://${reachable}:${summarizerPort}`,
       webPort,
       production,

@@ -491,7 +491,7 @@ describe('the export of an account', () => {
         'messages',
         'usage',
       ],
-      ...['credits', 'splits', 'gas', 'paymentSessions', 'vouchers', 'x402Payments'],
+      ...['credits', 'checkouts', 'splits', 'gas', 'paymentSessions', 'vouchers', 'x402Payments'],
       ...['subscription', 'subscriptions', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
@@ -505,6 +505,7 @@ describe('the export of an account', () => {
       'messages',
       'usage',
       'credits',
+      'checkouts',
       'splits',
       'gas',
       'paymentSessions',

@@ -576,7 +576,7 @@ describe('the profile', () => {
           hasPassword: true,
           plan: null,
           referralCode,
-          credits: 200,
+          credits: '2.000000',
           createdAt: expect.any(String),
         },
       },

@@ -119,9 +119,11 @@ describe('credits of a referral', () => {
       const bob = await register(ann);
       const eve = await register(ann);
       for (const { id } of [bob, eve]) {
-        expect(await getProfile(database.db.asUser(id), id)).toMatchObject({ credits: 100 });
+        expect(await getProfile(database.db.asUser(id), id)).toMatchObject({ credits: '1.000000' });
       }
-      expect(await getProfile(database.db.asUser(ann.id), ann.id)).toMatchObject({ credits: 200 });
+      expect(await getProfile(database.db.asUser(ann.id), ann.id)).toMatchObject({
+        credits: '2.000000',
+      });
       expect([await granted(bob), await granted(eve)]).toEqual([PENDING, PENDING]);
       await verify(bob);
       expect([await granted(bob), await granted(eve)]).toEqual([SPENDABLE, PENDING]);

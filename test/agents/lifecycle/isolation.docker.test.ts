@@ -224,6 +224,11 @@ const WEB: Readonly<Record<string, Visit>> = {
   },
   'GET /api/wallet/sessions': { nobody: 400, bob: 400 },
   'DELETE /api/wallet/sessions': { nobody: 400, bob: 400 },
+  // There is no payment processor here: test/billing has one.
+  'GET /api/wallet/top-up': { nobody: 401, bob: 500 },
+  'POST /api/wallet/top-up': { nobody: 500, bob: 500, body: () => ({}) },
+  'GET /api/payproc/credits': { nobody: 401, bob: 500, query: () => '?price=credits-500' },
+  'GET /api/credits': { nobody: 401, bob: 200 },
   'POST /api/settings/identities/wallet': {
     nobody: 401,
     bob: 400,

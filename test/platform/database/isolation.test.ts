@@ -326,6 +326,7 @@ describe('the serving role', () => {
         'ledger_release',
         'ledger_release_all',
         'ledger_transfer',
+        'pay_debt',
         'post_debit',
         'release_ended_holds',
         'remove_old_agents',

@@ -20,6 +20,7 @@ const TOLD = [
   'clones',
   'royalty_splits',
   'payment_sessions',
+  'processor_events',
 ] as const satisfies readonly AnnouncedTable[];
 
 const never = new AbortController().signal;

@@ -23,6 +23,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     const id = n === 1 ? user : `${user}-${n}`;
     return { jti: id, id, matching: 'subject' };
   },
+  processor_events: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   identities: () => ({ kind: 'google' }),
   unlinked_identities: () => ({ kind: 'google' }),

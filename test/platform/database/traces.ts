@@ -15,11 +15,13 @@ const KEEPING = [
   'ledger_holds',
   'audit_log',
   'payment_claims',
+  'checkouts',
 ];
 
 /** Tables of no account: hosts, digests of strangers' input, pending events, proofs, payments. */
 const OF_NOBODY = [
   ...['hosts', 'sign_in_attempts', 'used_nonces', 'risc_events', 'reset_mail_stops'],
+  'processor_events',
   ...['farcaster_tokens', 'payments', 'transactions', 'payment_vouchers', 'payment_settlements'],
 ];
 

@@ -25,6 +25,7 @@ import { migration as cachedTokens } from './024-cached-tokens.js';
 import { migration as subscriptions } from './025-subscriptions.js';
 import { migration as x402Payments } from './026-x402-payments.js';
 import { migration as providerKeys } from './027-provider-keys.js';
+import { migration as checkouts } from './028-checkouts.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -66,4 +67,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '025-subscriptions', migration: subscriptions, breaksOlder: true },
   { name: '026-x402-payments', migration: x402Payments },
   { name: '027-provider-keys', migration: providerKeys },
+  { name: '028-checkouts', migration: checkouts },
 ];

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { billingSettings } from '../../src/billing/settings.js';
+import { readAreas } from '../../src/platform/environment/read.js';
+import { SettingsError } from '../../src/platform/environment/settings-error.js';
+
+const KEYS = { PAYPROC_SECRET_KEY: 'sk_live_1', PAYPROC_WEBHOOK_SECRET: 'whsec_1' };
+const PRODUCTION = { NODE_ENV: 'production' };
+
+const read = (env: Readonly<Record<string, string>>) =>
+  readAreas({ billing: billingSettings }, env);
+
+test('reads the old and the new secret of the webhook', () => {
+  const { billing } = read({ ...KEYS, PAYPROC_WEBHOOK_SECRET: 'whsec_1, whsec_2' });
+  expect(billing.webhookSecrets).toEqual(['whsec_1', 'whsec_2']);
+});
+
+test.each([
+  ['the stand-in in production', { ...PRODUCTION, PAYPROC_SECRET_KEY: 'local' }, 'is local'],
+  ['a key without a webhook', { PAYPROC_SECRET_KEY: 'sk_1' }, 'PAYPROC_WEBHOOK_SECRET is missing'],
+  ['three secrets', { ...KEYS, PAYPROC_WEBHOOK_SECRET: 'a,b,c' }, 'must be one secret'],
+  ['an address with a path', { ...KEYS, PAYPROC_API_URL: 'https://x.test/v1' }, 'have a path'],
+  [
+    'an address without TLS in production',
+    { ...KEYS, ...PRODUCTION, PAYPROC_API_URL: 'http://pay.example' },
+    'https://',
+  ],
+])('refuses %s', (_, env, fault) => {
+  expect(() => read(env)).toThrow(SettingsError);
+  expect(() => read(env)).toThrow(fault);
+});
+
+test('accepts the stand-in outside production', () => {
+  expect(read({ PAYPROC_SECRET_KEY: 'local' }).billing.secretKey).toBe('local');
+});
