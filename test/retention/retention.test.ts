@@ -294,7 +294,15 @@ test('rejects a retention time below the minimum of its kind', () => {
   ];
   // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];
-  const paid: readonly RetainedKind[] = ['payments', 'payment-sessions', 'x402-payments'];
+  const paid: readonly RetainedKind[] = [
+    ...([
+      'payments',
+      'payment-sessions',
+      'x402-payments',
+      'checkouts',
+      'processor-events',
+    ] as const),
+  ];
   const others = [...ending, ...audited, ...paid];
   expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(5);
 });
