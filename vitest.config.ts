@@ -17,6 +17,7 @@ const FIRST = [
   'test/bench/benchmarks.long.test.ts',
   'test/chaos/chaos-long.long.test.ts',
   'test/e2e/tour.long.test.ts',
+  'test/e2e/rehearse.long.test.ts',
   'test/e2e/kill.long.test.ts',
   'test/bench/recoveries.long.test.ts',
   'test/chaos/chaos.long.test.ts',

@@ -14,7 +14,7 @@ const BUILD_MS = 30 * 60_000;
 const LOAD_MS = 60_000;
 
 /** The command line of Compose. */
-type Compose = readonly [program: string, ...args: string[]];
+export type Compose = readonly [program: string, ...args: string[]];
 
 /**
  * Returns Compose of this machine, else one that is built once from its Go modules.
@@ -73,15 +73,21 @@ async function build(folder: string, built: string): Promise<void> {
   }
 }
 
-/** Returns the project as Compose loads it, with the given variables beside those of `.env`. */
+/**
+ * Returns the project as Compose loads it, with the given variables beside those of the files.
+ *
+ * @param folder the folder with docker-compose.yml.
+ */
 export async function loadProject(
   [program, ...args]: Compose,
   variables: Readonly<Record<string, string>>,
+  folder = projectRoot,
+  files: readonly string[] = ['.env'],
 ): Promise<unknown> {
-  const config = ['--env-file', '.env', 'config', '--format', 'json'];
+  const named = files.flatMap((file) => ['--env-file', file]);
   try {
-    const output = await run(program, [...args, ...config], {
-      cwd: projectRoot,
+    const output = await run(program, [...args, ...named, 'config', '--format', 'json'], {
+      cwd: folder,
       env: { ...minimalEnvironment(), ...variables },
       timeout: LOAD_MS,
     });

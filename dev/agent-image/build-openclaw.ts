@@ -73,6 +73,13 @@ export async function ensureAgentImage(options: AgentImageOptions): Promise<stri
   return built;
 }
 
+/** Makes the files of the image of a release in the cache, so that the image can be made without a network. */
+export async function cacheAgentImage(options: Omit<AgentImageOptions, 'docker'>): Promise<void> {
+  const recipe = await readRecipe();
+  if (recipe.version !== options.version || !hasGlibc()) return;
+  await ensureArchive(options, recipe);
+}
+
 interface Recipe extends RuntimePackages {
   /** Fingerprint of everything that determines the image's content. */
   readonly key: string;
@@ -110,7 +117,10 @@ function instructions(version: string): string[] {
 }
 
 /** Returns the image's files as one archive in the cache, and makes a missing archive. */
-async function ensureArchive(options: AgentImageOptions, recipe: Recipe): Promise<string> {
+async function ensureArchive(
+  options: Omit<AgentImageOptions, 'docker'>,
+  recipe: Recipe,
+): Promise<string> {
   const cache = path.join(options.cacheDir, 'agent-image');
   const archive = path.join(cache, `openclaw-${recipe.version}-${recipe.key}.tar`);
   const cached = await access(archive).then(

@@ -1,16 +1,23 @@
+import * as z from 'zod';
 import { say } from '../report.js';
 import { Terminal } from './terminal.js';
 import { TourUser, type PlatformFacts } from './tour-user.js';
 
 const NO_PROVIDER = 503;
 
+const opened = z.object({ url: z.string() });
+
 /** A new user, whose agent is created, answers, writes a file, is stopped, started and removed. */
 export class AgentTour {
   readonly #terminal = new Terminal();
   readonly #user: TourUser;
 
-  constructor(facts: PlatformFacts) {
+  readonly #visit: ((url: string) => Promise<void>) | undefined;
+
+  /** @param visit opens the address of the Control UI, as a browser would. */
+  constructor(facts: PlatformFacts, visit?: (url: string) => Promise<void>) {
     this.#user = new TourUser(facts, this.#terminal);
+    this.#visit = visit;
   }
 
   /** Runs the tour; each tour of an installation is another person's. @throws StartFailure */
@@ -24,7 +31,8 @@ export class AgentTour {
     const agentId = await user.provision('my-agent');
 
     terminal.heading('Open its Control UI: the address signs a browser in, within a minute');
-    await terminal.ask(user.web('POST', `/api/agents/${agentId}/open`));
+    const { body } = await terminal.ask(user.web('POST', `/api/agents/${agentId}/open`));
+    await this.#visit?.(opened.parse(body).url);
 
     terminal.heading('Write a file in its workspace');
     const path = 'notes/today.md';

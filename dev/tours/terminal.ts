@@ -1,4 +1,5 @@
 import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { tryParseJson } from '../../src/lib/json.js';
@@ -133,7 +134,8 @@ const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /** Sends a request, and shows nothing. */
 export async function send({ body, from, headers, method, url }: TourRequest): Promise<Answer> {
-  const sent = httpRequest(url, {
+  const request = new URL(url).protocol === 'https:' ? httpsRequest : httpRequest;
+  const sent = request(url, {
     method,
     headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
     signal: AbortSignal.timeout(TIMEOUT_MS),
@@ -142,7 +144,7 @@ export async function send({ body, from, headers, method, url }: TourRequest): P
   return new Promise((resolve, reject) => {
     sent.once('error', (cause) => {
       const { origin } = new URL(url);
-      reject(new StartFailure(`${origin} does not answer: is npm start running?`, { cause }));
+      reject(new StartFailure(`${origin} does not answer: is the platform running?`, { cause }));
     });
     sent.once('response', (answer) => {
       text(answer)

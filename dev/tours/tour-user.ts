@@ -9,8 +9,10 @@ export interface PlatformFacts {
   readonly webUrl: string;
   readonly backendUrl: string;
   readonly internalApiKey: string;
-  /** The file from which a shell reads the key. */
-  readonly secretsFile: string;
+  /** The file from which a shell reads the key, if the platform stays. */
+  readonly secretsFile?: string;
+  /** Name of a browser, which a platform of production asks of whoever registers. */
+  readonly userAgent?: string;
 }
 
 const account = z.object({ user: z.object({ id: z.string() }) });
@@ -33,10 +35,10 @@ export class TourUser {
 
   /** Says how a shell sends the shown requests again. */
   introduce(): void {
+    const { secretsFile } = this.#facts;
+    if (secretsFile === undefined) return;
     say('To send the shown requests again from a shell, set');
-    say(
-      `export INTERNAL_API_KEY=$(node -p "require('${this.#facts.secretsFile}').internalApiKey")`,
-    );
+    say(`export INTERNAL_API_KEY=$(node -p "require('${secretsFile}').internalApiKey")`);
   }
 
   /** Registers, signs in and gets a plan for three agents. @returns the user's id. */
@@ -84,7 +86,11 @@ export class TourUser {
 
   /** Returns a request to the web API as this user. */
   web(method: TourRequest['method'], path: string, body?: unknown): TourRequest {
-    const headers = { ...(this.#cookie !== '' && { cookie: this.#cookie }) };
+    const { userAgent } = this.#facts;
+    const headers = {
+      ...(this.#cookie !== '' && { cookie: this.#cookie }),
+      ...(userAgent !== undefined && { 'user-agent': userAgent }),
+    };
     return { method, url: `${this.#facts.webUrl}${path}`, headers, body };
   }
 

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type Docker from 'dockerode';
+import { keepsIdOutsideData } from '../../dev/docker/engine-id.js';
 import { answers } from '../../dev/docker/find-docker.js';
 import { findProgram } from '../../dev/processes/find-program.js';
 import { lastLines, startProcess, type ServerProcess } from '../../dev/processes/process.js';
@@ -21,12 +22,6 @@ export const hostsPossible =
   process.platform === 'linux' &&
   process.getuid?.() === 0 &&
   (await Promise.all(['dockerd', 'ip', 'nsenter'].map(findProgram))).every(Boolean);
-
-/** Reports whether Docker keeps its id in a file of the machine, shared by all engines (up to version 22). */
-async function keepsIdOutsideData(): Promise<boolean> {
-  const { stdout } = await run('dockerd', ['--version']);
-  return Number(/version (\d+)/.exec(stdout)?.[1]) < 23;
-}
 
 /** Addresses on this machine that a host's worker connects to. */
 export interface Reached {

@@ -1,0 +1,228 @@
+// The rehearsal itself, which `npm run rehearse` starts in namespaces of its own.
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { globalAgent, request } from 'node:https';
+import path from 'node:path';
+import { rootCertificates } from 'node:tls';
+import * as z from 'zod';
+import { startAnvil } from '../dev/chain/anvil.js';
+import { furnish, partiesOf, withLocalChain } from '../dev/chain/local-chain.js';
+import { keepsIdOutsideData } from '../dev/docker/engine-id.js';
+import { answers } from '../dev/docker/find-docker.js';
+import { describeFailure, StartFailure } from '../dev/failure.js';
+import { AGENT_IMAGE, EGRESS_IMAGE, obtainImage } from '../dev/images/obtain-image.js';
+import { poll } from '../dev/poll.js';
+import { killAll, startProcess } from '../dev/processes/process.js';
+import { run } from '../dev/processes/run.js';
+import { stopping } from '../dev/processes/stopping.js';
+import { bind, PLACES, prepareMachine } from '../dev/rehearsal/machine.js';
+import { jobsOf, servicesOf, startInOrder } from '../dev/rehearsal/project.js';
+import { RehearsedServices } from '../dev/rehearsal/rehearsed-services.js';
+import { say, step } from '../dev/report.js';
+import { projectRoot } from '../dev/root.js';
+import { readSettings } from '../dev/settings.js';
+import { AgentTour } from '../dev/tours/agent-tour.js';
+import { LOCAL_HELPER_IMAGE } from '../src/docker/egress/helper-image-name.js';
+import { loadProject } from './compose-loader.js';
+
+const DOCKER_GID = '998';
+const DOCKER_MS = 60_000;
+const CHAIN_PORT = 8545;
+const WEB = 'platform.localhost';
+const ANY_DIGEST = `sha256:${'0'.repeat(64)}`;
+
+/** Parts of the file that only a container has. */
+const ONLY_CHECKED = [
+  'images and their versions: processes of this machine took their places',
+  'networks: all processes share one, without a way out',
+  'limits of memory, read-only file systems, restarts and logs',
+];
+
+const parts = z
+  .object({
+    folder: z.string(),
+    compose: z.tuple([z.string()], z.string()),
+    temporalCli: z.string(),
+  })
+  .parse(JSON.parse(process.argv[2] ?? ''));
+const settings = readSettings(process.env);
+const runDir = path.join(parts.folder, 'run');
+
+process.once('disconnect', () => stopping.abort());
+process.exitCode = await main();
+process.exit();
+
+async function main(): Promise<number> {
+  const cleanups: (() => Promise<void>)[] = [];
+  const stopped = new Promise<never>((_, reject) => {
+    stopping.signal.addEventListener('abort', () => reject(new StartFailure('Stopped.')));
+  });
+  let code = 0;
+  try {
+    await Promise.race([rehearse(cleanups), stopped]);
+  } catch (error) {
+    console.error(describeFailure(error));
+    code = 1;
+  }
+  for (const cleanup of cleanups.reverse()) await cleanup();
+  await killAll();
+  return code;
+}
+
+async function rehearse(cleanups: (() => Promise<void>)[]): Promise<void> {
+  const { compose, folder, temporalCli } = parts;
+  await mkdir(runDir);
+  await mkdir(path.join(folder, 'volumes'));
+  await prepareMachine(folder, { node: process.execPath, temporal: temporalCli });
+  await bind(path.join(folder, 'volumes'), PLACES.volumes);
+
+  cleanups.push(await step('Starting a Docker engine, as the machine has one', startDocker));
+  const images = await step('Making the images of agents', makeImages);
+  const chain = await step('Starting a chain', startChain);
+  cleanups.push(chain.stop);
+
+  const files = ['docker-compose.yml', '.env', 'deploy'];
+  for (const file of files) {
+    await cp(path.join(projectRoot, file), path.join(folder, file), {
+      recursive: true,
+      filter: (each) => !each.endsWith(path.join('deploy', 'secrets')),
+    });
+  }
+  await writeVariables({ ...images, ...chain.variables });
+  const project = await loadProject(compose, {}, folder, ['.env', '.env.local']);
+  const services = servicesOf(project);
+  const jobs = jobsOf(services);
+
+  const rehearsed = new RehearsedServices(folder, temporalCli);
+  cleanups.push(() => rehearsed.stop());
+  await step(`Starting ${Object.keys(services).length} services in their order`, () =>
+    startInOrder(services, (name, service) => rehearsed.start(name, service, jobs.has(name))),
+  );
+  await takeTour();
+  const unhealthy = await rehearsed.unhealthy();
+  if (unhealthy.length > 0) {
+    throw new StartFailure(`After the tour these are not healthy: ${unhealthy.join(', ')}`);
+  }
+  say('\nRan, as user 1000 with the capabilities, settings and files of the containers:');
+  for (const line of rehearsed.ran) say(`  ${line}`);
+  say('Only checked by the loader of Compose:');
+  for (const line of [...rehearsed.checked, ...ONLY_CHECKED]) say(`  ${line}`);
+}
+
+async function startDocker(): Promise<() => Promise<void>> {
+  const config = path.join(parts.folder, 'daemon.json');
+  const key = { 'deprecated-key-path': path.join(parts.folder, 'docker-key.json') };
+  await writeFile(config, JSON.stringify((await keepsIdOutsideData()) ? key : {}));
+  const engine = await startProcess({
+    name: 'docker',
+    command: 'dockerd',
+    args: [
+      `--config-file=${config}`,
+      `--data-root=${path.join(parts.folder, 'docker')}`,
+      `--host=${PLACES.docker}`,
+      `--group=${DOCKER_GID}`,
+      '--shutdown-timeout=10',
+    ],
+    runDir,
+  });
+  const isUp = await poll(
+    async () => (engine.hasEnded() ? false : (await answers(PLACES.docker)) || undefined),
+    { timeoutMs: DOCKER_MS },
+  );
+  if (isUp !== true) throw new StartFailure(`The Docker engine does not start: ${engine.logFile}`);
+  return () => engine.stop(30_000);
+}
+
+async function makeImages(): Promise<Readonly<Record<string, string>>> {
+  const env = { ...process.env, DOCKER_HOST: PLACES.docker };
+  const egress = await obtainImage(EGRESS_IMAGE, env, runDir, [LOCAL_HELPER_IMAGE]);
+  const agent = await obtainImage(AGENT_IMAGE, env, runDir);
+  if (egress === undefined || agent === undefined) {
+    throw new StartFailure('Without the images of agents nothing is rehearsed.');
+  }
+  return { AGENT_EGRESS_IMAGE: egress, AGENT_RUNTIME_IMAGE: agent };
+}
+
+/** Starts a chain on this machine, and makes the secrets with the key of its operator. */
+async function startChain() {
+  const { chainId } = settings.chain;
+  const dataDir = parts.folder;
+  const stateDir = path.join(dataDir, 'chain');
+  const anvil = await startAnvil({ stateDir, runDir, port: CHAIN_PORT, chainId });
+  const parties = partiesOf({ treasury: undefined, operator: undefined });
+  const place = { rpcUrl: anvil.rpcUrl, chainId, dataDir };
+  const variables = withLocalChain({}, await furnish(place, parties, settings.paymentSessions));
+  await makeSecrets(parties.operator.privateKey);
+  return { variables, stop: () => anvil.stop() };
+}
+
+/** Makes the files of secrets as an operator does, and fills in the key that signs payments. */
+async function makeSecrets(operatorKey: string): Promise<void> {
+  const folder = path.join(parts.folder, 'secrets');
+  await run(process.execPath, [path.join(projectRoot, 'scripts', 'secrets.mjs'), 'init', folder], {
+    timeout: 30_000,
+  });
+  await writeFile(path.join(folder, 'operator_private_key'), operatorKey);
+  await bind(folder, PLACES.secrets);
+}
+
+/** Fills in `.env.example`, and adds settings that a machine without a registry and a network needs. */
+async function writeVariables(others: NodeJS.ProcessEnv): Promise<void> {
+  const shown = await run('ip', ['-4', '-o', 'address', 'show', 'docker0'], { timeout: 10_000 });
+  const [, gateway] = / inet ([\d.]+)/.exec(shown) ?? [];
+  const { runtimeVersion } = settings.agents;
+  const known: NodeJS.ProcessEnv = {
+    ...others,
+    ADMIN_EMAILS: 'operator@example.com',
+    AGENT_AI_HOST: gateway,
+    AGENT_DOMAIN: 'agents.localhost',
+    AGENT_VERSIONS: `${runtimeVersion}@${ANY_DIGEST}`,
+    DOCKER_GID,
+    WEB_DOMAIN: WEB,
+  };
+  const example = await readFile(path.join(projectRoot, '.env.example'), 'utf8');
+  const wanted = [...example.matchAll(/^([A-Z_]+)=/gm)].map(([, name = '']) => name);
+  const unknown = wanted.filter((name) => known[name] === undefined);
+  if (unknown.length > 0) {
+    throw new StartFailure(`The rehearsal has no value for ${unknown.join(', ')} of .env.example.`);
+  }
+  const lines = Object.entries(known).map(([name, value]) => `${name}=${value ?? ''}\n`);
+  await writeFile(path.join(parts.folder, '.env.local'), lines.join(''));
+}
+
+/** Takes the tour of an agent through the proxy, as a person on the internet. */
+async function takeTour(): Promise<void> {
+  const authority = path.join(PLACES.volumes, 'caddy/caddy/pki/authorities/local/root.crt');
+  globalAgent.options.ca = [...rootCertificates, await readFile(authority, 'utf8')];
+  const key = await readFile(path.join(PLACES.secrets, 'internal_api_key'), 'utf8');
+  const facts = {
+    webUrl: `https://${WEB}`,
+    backendUrl: 'http://api:3001',
+    internalApiKey: key,
+    userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+  };
+  await new AgentTour(facts, visit).go();
+}
+
+/** Opens an agent's own address, whose certificate the proxy makes at this moment. @throws StartFailure */
+async function visit(url: string): Promise<void> {
+  const { hostname, pathname, search } = new URL(url);
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const asked = request({
+      host: '127.0.0.1',
+      servername: hostname,
+      path: `${pathname}${search}`,
+      headers: { host: hostname },
+      signal: AbortSignal.timeout(30_000),
+    });
+    asked.once('response', (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    });
+    asked.once('error', reject);
+    asked.end();
+  });
+  if (status === undefined || status >= 400) {
+    throw new StartFailure(`The agent's address answers ${status} through the proxy.`);
+  }
+  say(`The agent's own address answers ${status} through the proxy.`);
+}
