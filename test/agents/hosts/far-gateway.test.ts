@@ -38,7 +38,7 @@ afterEach(async () => {
 });
 
 const remote = (at = far.url) =>
-  new RemoteHost({ id: 'far', url: at, secrets: far.secrets, log: far.log, admissionMs: 1_000 });
+  new RemoteHost({ id: 'far', url: at, secrets: far.secrets, log: far.log, admissionMs: 10_000 });
 
 async function ask(target: http.RequestOptions | undefined, path: string, body: string) {
   if (target === undefined) throw new TypeError('the agent runs');
