@@ -58,7 +58,7 @@ class Document {
   readonly #listener: Described;
   readonly #schemas = new JsonSchemas();
   readonly #parameters: Record<string, Json> = {};
-  readonly #headers: Partial<Record<AnswerHeader, Json>> = {};
+  readonly #headers: Record<string, Json> = {};
   readonly #errors: Record<string, Json> = {};
 
   constructor(listener: Described) {
@@ -196,8 +196,10 @@ class Document {
 
   #headersOf(names: readonly AnswerHeader[]): Json {
     const refer = (name: AnswerHeader): readonly [string, Json] => {
-      this.#headers[name] = ANSWER_HEADERS[name];
-      return [name, { $ref: `#/components/headers/${name}` }];
+      // Short, since every operation has several of these references.
+      const component = name.replace(/^(?:RateLimit|X)-/, '').replaceAll('-', '');
+      this.#headers[component] = ANSWER_HEADERS[name];
+      return [name, { $ref: `#/components/headers/${component}` }];
     };
     return Object.fromEntries(names.map(refer));
   }

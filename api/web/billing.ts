@@ -81,7 +81,11 @@ const billing = z
     prices: z.strictObject({
       plans: z.array(z.strictObject({ plan: z.enum(PLANS), ...gbpPrice })),
       credits: z.array(
-        z.strictObject({ price: z.string(), amount: formattedAmount, currency: z.literal('USD') }),
+        z.strictObject({
+          price: z.string().meta({ examples: ['credits-500'] }),
+          amount: formattedAmount,
+          currency: z.literal('USD'),
+        }),
       ),
       storage: z.array(
         z.strictObject({ plan: z.enum(STORAGE_PLANS), bytes: z.int(), ...gbpPrice }),
