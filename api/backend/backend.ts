@@ -25,6 +25,7 @@ import { openAiEndpoints } from './openai.js';
 import { operationEndpoints } from './operations.js';
 import { paymentEndpoints } from './payments.js';
 import { runtimeEndpoints } from './runtime.js';
+import { undergroundEventEndpoints } from './underground-events.js';
 import { undergroundWalletEndpoints } from './underground-wallets.js';
 import { splitEndpoints } from './splits.js';
 import { usageEndpoints } from './usage.js';
@@ -49,6 +50,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...usageEndpoints(),
     ...keyEndpoints(),
     ...undergroundWalletEndpoints(dependencies),
+    ...undergroundEventEndpoints(dependencies),
     ...splitEndpoints(dependencies),
     ...browseEndpoints(dependencies),
     ...healthEndpoints(dependencies),

@@ -111,6 +111,7 @@ export async function exportAccount(
     paymentSessions: paymentSessions(tenant, userId),
     vouchers: vouchers(tenant, userId),
     x402Payments: x402Payments(tenant, userId),
+    events: events(tenant, userId),
     subscription: (await list(subscriptions(current)))[0] ?? null,
     subscriptions: await list(subscriptions('subscriptions s')),
     activity: paged(
@@ -225,6 +226,24 @@ async function* vouchers(tenant: TenantDatabase, userId: string): AsyncGenerator
         }));
       }
     }
+  }
+}
+
+/** Yields the events of the user's agents. */
+async function* events(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  const found = paged<{ price: string }>(
+    tenant,
+    `SELECT id AS position, id::double precision AS id, agent_id AS "agentId", name, description, venue,
+            event_date AS "eventDate", ticket_price_usdc AS price, total_tickets AS "totalTickets",
+            created_at AS "createdAt"
+       FROM underground_events WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+    { userId },
+  );
+  for await (const rows of found) {
+    yield rows.map(({ price, ...event }) => ({
+      ...event,
+      ticketPriceUsdc: formatAmount(BigInt(price)),
+    }));
   }
 }
 

@@ -53,6 +53,10 @@ export const ERROR_CODES = {
     status: 402,
     cause: 'the wallet has too little in the escrow: deposit more and retry',
   },
+  EVENT_LIMIT_REACHED: {
+    status: 409,
+    cause: 'the agent has `limit` events: retention removes past ones',
+  },
   FILE_EXISTS: { status: 409, cause: 'the file exists already' },
   HOST_GONE: { status: 409, cause: "the agent's host and its memory are lost: remove the agent" },
   HOST_REMOVING: { status: 409, cause: 'the host is being removed' },

@@ -22,6 +22,7 @@ export const RETAINED = [
   'payment-sessions',
   'payments',
   'x402-payments',
+  'events',
   'accounts',
 ] as const;
 

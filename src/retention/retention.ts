@@ -72,6 +72,11 @@ const OLD_GAS = `
   SELECT id FROM gas_reservations WHERE reserved_at < now() - ${AGE}
    ORDER BY reserved_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** Unlocked, because nobody may change these rows. */
+const OLD_EVENTS_OF_AGENTS = `
+  SELECT id FROM underground_events WHERE event_date < now() - ${AGE}
+   ORDER BY event_date LIMIT $most`;
+
 const OLD_X402_PAYMENTS = `
   SELECT id FROM x402_payments WHERE sent_at < now() - ${AGE}
    ORDER BY sent_at LIMIT $most FOR UPDATE SKIP LOCKED`;
@@ -136,6 +141,8 @@ export class Retention {
         return this.#call(REMOVE_PAYMENT_SESSIONS, this.#settings.payments);
       case 'x402-payments':
         return this.#delete('x402_payments', OLD_X402_PAYMENTS, this.#settings.payments);
+      case 'events':
+        return this.#delete('underground_events', OLD_EVENTS_OF_AGENTS, this.#settings.events);
       case 'accounts':
         return closeUnusedAccounts(this.#database, BATCH);
       case 'agents':

@@ -29,6 +29,11 @@ export const retentionSettings = area('Retention', () => ({
     'observations of the watchdog, with details of crashes',
   ),
   messages: variable('RETENTION_MESSAGES', days(7).prefault('365d'), 'conversations with agents'),
+  events: variable(
+    'RETENTION_EVENTS',
+    days(7).prefault('365d'),
+    "agents' events, from their date on",
+  ),
   // Quotas count a month, whose calls must stay available until it is over.
   usage: variable(
     'RETENTION_USAGE',

@@ -45,6 +45,7 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/skills/instant-split',
   '/api/subscriptions/deploy',
   '/api/summarize',
+  '/api/underground/events',
   '/api/underground/splits',
   '/api/underground/wallets',
   '/api/v1/gateway',

@@ -106,6 +106,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   }),
   payment_vouchers: bound('paid by a deposit', { kind: 'payment-sessions' }),
   payment_settlements: bound('paid by a deposit', { kind: 'payment-sessions' }),
+  underground_events: bound('1,000 for each agent', { kind: 'events' }),
   royalty_splits: bound('100 open ones for each user, paid by a wallet', { with: 'users' }),
   royalty_payouts: bound('100 for each split', { with: 'royalty_splits' }),
 };

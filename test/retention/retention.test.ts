@@ -259,15 +259,15 @@ test('keeps each kind for its configured time', async () => {
   } as unknown as Database;
   const set = {
     ...{ agents: 8, operations: 9, transitions: 10, messages: 11, usage: 36, audit: 91 },
-    payments: 92,
+    ...{ events: 12, payments: 92 },
   };
   const kept = new Retention(noting, set);
   const kinds = [
     ...(['agents', 'operations', 'transitions', 'messages', 'usage', 'audit'] as const),
-    ...(['payments', 'payment-sessions'] as const),
+    ...(['events', 'payments', 'payment-sessions', 'x402-payments'] as const),
   ];
   for (const kind of kinds) await kept.removeSome(kind);
-  expect(asked).toEqual([8, 9, 10, 11, 36, 91, 92, 92]);
+  expect(asked).toEqual([8, 9, 10, 11, 36, 91, 12, 92, 92, 92]);
 });
 
 test('rejects a retention time below the minimum of its kind', () => {
@@ -278,6 +278,7 @@ test('rejects a retention time below the minimum of its kind', () => {
     ['RETENTION_OPERATIONS', 7],
     ['RETENTION_TRANSITIONS', 7],
     ['RETENTION_MESSAGES', 7],
+    ['RETENTION_EVENTS', 7],
     ['RETENTION_USAGE', 35],
     ['RETENTION_AUDIT', 90],
     ['RETENTION_PAYMENTS', 90],
@@ -304,7 +305,7 @@ test('rejects a retention time below the minimum of its kind', () => {
     ] as const),
   ];
   const others = [...ending, ...audited, ...paid];
-  expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(5);
+  expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(6);
 });
 
 test('removes reserved gas of days that are over', async () => {
@@ -312,6 +313,13 @@ test('removes reserved gas of days that are over', async () => {
   await insert('gas_reservations', { id: 'young', reserved_at: daysAgo(1.9) });
   expect(await remove('gas')).toBe(1);
   expect(await idsIn('gas_reservations')).toEqual(['young']);
+});
+
+test("removes agents' events after their retention, counted from their date", async () => {
+  await insert('underground_events', { id: 1, event_date: daysAgo(366) });
+  await insert('underground_events', { id: 2, event_date: daysAgo(364) });
+  expect(await remove('events')).toBe(1);
+  expect(await idsIn('underground_events')).toEqual(['2']);
 });
 
 test('removes payments by the x402 gateway after the retention of payments', async () => {

@@ -20,6 +20,7 @@ import * as records from './tables/records.js';
 import * as securityEvents from './tables/security-events.js';
 import * as signIn from './tables/sign-in.js';
 import * as splits from './tables/splits.js';
+import * as undergroundEvents from './tables/underground-events.js';
 import * as usage from './tables/usage.js';
 import * as wallets from './tables/wallets.js';
 import * as x402Payments from './tables/x402-payments.js';
@@ -38,6 +39,7 @@ const MODELLED = {
   ...notifications,
   ...wallets,
   ...splits,
+  ...undergroundEvents,
 } as const;
 
 /** Every table. Tables without a model are used by SQL alone: set operations and money functions. */
@@ -85,6 +87,8 @@ export type RoyaltyPayoutRow = RowOf<typeof splits.RoyaltyPayout>;
 
 export type CheckoutRow = RowOf<typeof billing.checkouts>;
 export type ProcessorEventRow = RowOf<typeof billing.processorEvents>;
+
+export type UndergroundEventRow = RowOf<typeof undergroundEvents.UndergroundEvent>;
 
 export type PaymentSessionRow = RowOf<typeof paymentSessions.paymentSessions>;
 

@@ -492,7 +492,7 @@ describe('the export of an account', () => {
         'usage',
       ],
       ...['credits', 'checkouts', 'splits', 'gas', 'paymentSessions', 'vouchers', 'x402Payments'],
-      ...['subscription', 'subscriptions', 'activity'],
+      ...['events', 'subscription', 'subscriptions', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
     expect(body.user).not.toHaveProperty('passwordHash');
@@ -510,6 +510,7 @@ describe('the export of an account', () => {
       'gas',
       'paymentSessions',
       'x402Payments',
+      'events',
     ]) {
       expect([list, body[list].length > 0]).toEqual([list, true]);
     }

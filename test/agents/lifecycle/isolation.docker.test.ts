@@ -428,6 +428,15 @@ const BACKEND: Readonly<Record<string, Visit>> = {
     anotherKey: 401,
     query: () => `?userId=${ada.id}`,
   },
+  'GET /api/underground/events': { nobody: 401, bob: 200, anotherKey: 401 },
+  'POST /api/underground/events': {
+    ...missing,
+    anotherKey: 401,
+    body: () => ({
+      ...{ agentId, name: 'of bob', description: 'of bob', venue: 'of bob' },
+      ...{ eventDate: '2027-01-01', ticketPriceUsdc: '1', totalTickets: 1 },
+    }),
+  },
   'POST /api/underground/splits': { ...missing, anotherKey: 401, body: payment },
   'GET /api/underground/splits': {
     ...missing,
@@ -524,6 +533,7 @@ const TABLES = {
   royalty_splits: [],
   royalty_payouts: [],
   x402_payments: [],
+  underground_events: [],
   api_keys: [],
   provider_keys: [],
   agent_secrets: [],

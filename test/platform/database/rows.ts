@@ -93,6 +93,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   gas_reservations: (user, n) => ({ id: uuidOf(user, n) }),
+  underground_events: (user, n) => ({ id: numberOf(user, n) }),
   x402_payments: (user, n) => ({
     id: uuidOf(user, n),
     agent_id: `${user}-agent-1`,

@@ -26,6 +26,7 @@ import { migration as subscriptions } from './025-subscriptions.js';
 import { migration as x402Payments } from './026-x402-payments.js';
 import { migration as providerKeys } from './027-provider-keys.js';
 import { migration as checkouts } from './028-checkouts.js';
+import { migration as undergroundEvents } from './029-underground-events.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -68,4 +69,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '026-x402-payments', migration: x402Payments },
   { name: '027-provider-keys', migration: providerKeys },
   { name: '028-checkouts', migration: checkouts },
+  { name: '029-underground-events', migration: undergroundEvents },
 ];
