@@ -55,7 +55,7 @@ let wallet: SealedKey;
 beforeEach(async () => {
   await queryRows(
     database.ownerUrl,
-    'TRUNCATE idempotency_keys, identities, payment_sessions, wallets, agents CASCADE',
+    'TRUNCATE idempotency_keys, identities, payment_sessions, provider_keys, wallets, agents CASCADE',
   );
   agentIds = Array.from({ length: AGENTS }, () => randomUUID());
   operationId = randomUUID();
