@@ -102,7 +102,7 @@ export function gatewayEndpoints({ database, gateway, sessionDebits, settings }:
   ): PaymentSource {
     return caller.kind === 'payment-session'
       ? sessionPaymentSource(database, caller.session.id, settings.paymentSessions, sessionDebits)
-      : creditsPaymentSource(database, caller.user.id, action);
+      : creditsPaymentSource(database, caller.user.id, action, settings.billing);
   }
 }
 

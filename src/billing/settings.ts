@@ -1,6 +1,6 @@
 import { address } from '../platform/environment/address.js';
 import { area, variable, type SettingsOf } from '../platform/environment/area.js';
-import { entriesOf, text, textAs, textMatching } from '../platform/environment/types.js';
+import { duration, entriesOf, text, textAs, textMatching } from '../platform/environment/types.js';
 import { CREDIT_PRICES, type CreditPrice } from '../types/credit-prices.js';
 
 /** The secret key for which `npm start` starts a stand-in for the payment processor. */
@@ -44,6 +44,11 @@ export const billingSettings = area(
       secrets.optional(),
       'signing secret of the webhook at `POST /api/wallet/top-up`; the old and the new one, separated by a comma, while the secret is changed',
       { secret: true, whenUnset: 'no credits are sold' },
+    ),
+    resaleDelayMs: variable(
+      'CREDITS_RESALE_DELAY',
+      duration.prefault('24h'),
+      'age of a payment from which its credits buy what others are paid for (`x402`): a young payment may still be disputed',
     ),
     prices: {
       'credits-500': price('credits-500'),

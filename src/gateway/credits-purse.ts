@@ -1,3 +1,4 @@
+import type { BillingSettings } from '../billing/settings.js';
 import type { Database, Statements } from '../platform/database/database.js';
 import {
   creditsOf,
@@ -8,6 +9,7 @@ import {
   InsufficientFundsError,
   postAll,
   releaseAll,
+  resaleCreditsOf,
 } from '../money/ledger/ledger.js';
 import { HOLD_MS, type Debit, type PaymentSource } from './debits.js';
 import type { GatewayAction } from './gateway-action.js';
@@ -19,17 +21,19 @@ const causesOf = (debit: Debit) => [causeOf(debit), grantedCause(causeOf(debit))
 
 /**
  * Makes a purse of the user's credits, with accounts per user so that no users share a row lock. Granted
- * credits pay first, but not for what others are paid for.
+ * credits pay first, but not for what others are paid for: that takes bought credits of the age `resaleDelayMs`.
  */
 export function creditsPaymentSource(
   database: Database,
   userId: string,
   { isPricedByOthers = false }: Pick<GatewayAction, 'isPricedByOthers'>,
+  { resaleDelayMs }: Pick<BillingSettings, 'resaleDelayMs'>,
 ): PaymentSource {
   const tenant = database.asUser(userId);
   const withGranted = !isPricedByOthers;
-  const accounts = [creditsOf(userId), ...(withGranted ? [grantedOf(userId)] : [])];
-  const remaining = (db: Statements) => freeOf(db, accounts, 'usd');
+  const accounts = [creditsOf(userId), grantedOf(userId)];
+  const remaining = (db: Statements) =>
+    isPricedByOthers ? resaleCreditsOf(db, userId, resaleDelayMs) : freeOf(db, accounts, 'usd');
   return {
     method: 'credits',
     buyer: userId,
@@ -40,7 +44,14 @@ export function creditsPaymentSource(
       const { amount } = debit;
       const cause = causeOf(debit);
       try {
-        await holdCredits(tenant, { userId, amount, cause, withGranted, forMs: HOLD_MS });
+        await holdCredits(tenant, {
+          userId,
+          amount,
+          cause,
+          withGranted,
+          resaleDelayMs: isPricedByOthers ? resaleDelayMs : undefined,
+          forMs: HOLD_MS,
+        });
         return undefined;
       } catch (error) {
         if (!(error instanceof InsufficientFundsError)) throw error;

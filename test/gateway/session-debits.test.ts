@@ -86,7 +86,11 @@ test("expires holds by the database's clock, not by that of the process", async 
   const [often, first, userId] = [await used(PRICE), await openSession(database.db, PRICE), 'ada'];
   await giveCredits(database.db, userId, PRICE);
   const { purseOf, said } = counting();
-  const purses = [purseOf(often), purseOf(first), creditsPaymentSource(database.db, userId, {})];
+  const purses = [
+    purseOf(often),
+    purseOf(first),
+    creditsPaymentSource(database.db, userId, {}, { resaleDelayMs: 0 }),
+  ];
   const held = purses.map((purse) => ({ purse, debit: debit() }));
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });
   for (const { debit, purse } of held) expect(await purse.hold(debit)).toBeUndefined();

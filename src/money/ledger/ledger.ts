@@ -75,6 +75,8 @@ export interface CreditsHold {
   readonly cause: string;
   /** True if granted credits may pay; they pay first. */
   readonly withGranted: boolean;
+  /** Age in milliseconds that bought credits need to pay; undefined for any age. */
+  readonly resaleDelayMs?: number | undefined;
   readonly forMs: number;
 }
 
@@ -160,13 +162,21 @@ export async function hold(db: Statements, { forMs, ...movement }: Hold): Promis
  */
 export async function holdCredits(
   db: Statements,
-  { amount, cause, forMs, userId, withGranted }: CreditsHold,
+  { amount, cause, forMs, resaleDelayMs, userId, withGranted }: CreditsHold,
 ): Promise<HoldState> {
   const outcome = await ask<HoldState | Refusal>(
     db,
     `hold_credits($cause, $userId, $amount::numeric, $withGranted::boolean,
-       now() + make_interval(secs => $seconds::double precision))`,
-    { cause, userId, amount: amount.toString(), withGranted, seconds: forMs / 1_000 },
+       now() + make_interval(secs => $seconds::double precision),
+       make_interval(secs => $resaleDelay::double precision))`,
+    {
+      cause,
+      userId,
+      amount: amount.toString(),
+      withGranted,
+      seconds: forMs / 1_000,
+      resaleDelay: resaleDelayMs === undefined ? null : resaleDelayMs / 1_000,
+    },
   );
   return throwRefused(outcome, cause);
 }
@@ -267,6 +277,19 @@ export async function freeOf(
     `SELECT coalesce(sum(balance - held), 0)::text AS free FROM ledger_accounts
       WHERE name = ANY ($accounts) AND currency = $currency`,
     { accounts, currency },
+  );
+  return BigInt(row?.free ?? 0);
+}
+
+/** Returns the bought credits that may pay for resold runs: those with a payment older than the delay. */
+export async function resaleCreditsOf(
+  db: Statements,
+  userId: string,
+  delayMs: number,
+): Promise<bigint> {
+  const [row] = await db.query<{ free: string }>(
+    `SELECT resale_credits($userId, make_interval(secs => $seconds::double precision))::text AS free`,
+    { userId, seconds: delayMs / 1_000 },
   );
   return BigInt(row?.free ?? 0);
 }

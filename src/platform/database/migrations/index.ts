@@ -27,6 +27,7 @@ import { migration as x402Payments } from './026-x402-payments.js';
 import { migration as providerKeys } from './027-provider-keys.js';
 import { migration as checkouts } from './028-checkouts.js';
 import { migration as undergroundEvents } from './029-underground-events.js';
+import { migration as resaleDelay } from './030-resale-delay.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -70,4 +71,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '027-provider-keys', migration: providerKeys },
   { name: '028-checkouts', migration: checkouts },
   { name: '029-underground-events', migration: undergroundEvents },
+  { name: '030-resale-delay', migration: resaleDelay },
 ];
