@@ -6,7 +6,8 @@
 /** Groups of `src/`, lowest first: a group imports itself and the groups before it. */
 const LAYERS = [
   ...['lib', 'types', 'platform', 'notifications', 'workspace', 'docker', 'money', 'billing'],
-  ...['accounts', 'ai', 'pages', 'agents', 'gateway', 'retention', 'account-lifecycle', 'doctor'],
+  ...['accounts', 'ai', 'pages', 'agents', 'bus', 'gateway', 'retention'],
+  ...['account-lifecycle', 'doctor'],
 ];
 
 /** Rooms that run in production. */

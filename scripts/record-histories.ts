@@ -8,12 +8,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { ApplicationFailure } from '@temporalio/common';
 import { createCloneActivities } from '../activities/clones.js';
 import type { PaymentState } from '../src/agents/clones/clone-payments.js';
 import { RETAINED } from '../src/retention/retained.js';
 import { EVENT_TYPES } from '../src/accounts/security-events/event-types.js';
 import { play, type Version } from '../test/workflows/recipe/play.js';
 import { deleteAccount } from '../test/workflows/support/account-deletion.js';
+import { busRun } from '../test/workflows/support/bus-run.js';
 import { cloneRun } from '../test/workflows/support/clone-run.js';
 import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
@@ -56,6 +58,7 @@ try {
   await step('security events', recordSecurityEvent);
   await step('payment processor', recordProcessorEvent);
   await step('mail', recordMail);
+  await step('messages of the bus', recordBus);
   await step('payments', recordPayments);
   await step('clones', recordClone);
   await step('deletion of an account', recordAccountDeletion);
@@ -160,6 +163,22 @@ async function recordMail(): Promise<void> {
     deliverMail: () => Promise.resolve('sent'),
   });
   await keep('send-mail', 'sent', await historyOf(workflowId));
+}
+
+/** Records a message that is delivered, and one whose attempts have ended. */
+async function recordBus(): Promise<void> {
+  const records = {
+    routeBusMessage: () => Promise.resolve(),
+    giveUpBusMessage: () => Promise.resolve('dead' as const),
+  };
+  const delivered = await busRun(lab.environment, await bundleWorkflows(), records, {
+    postBusMessage: () => Promise.resolve('delivered'),
+  });
+  await keep('deliver-bus-message', 'delivered', await historyOf(delivered.workflowId));
+  const dead = await busRun(lab.environment, await bundleWorkflows(), records, {
+    postBusMessage: () => Promise.reject(ApplicationFailure.nonRetryable('The receiver is gone')),
+  });
+  await keep('deliver-bus-message', 'dead', await historyOf(dead.workflowId));
 }
 
 /** Records payments, one of which is requested during the run. */

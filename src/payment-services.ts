@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Database } from './platform/database/database.js';
+import { BusSigner } from './bus/bus-signer.js';
 import type { TableChanges } from './platform/database/row-changes.js';
 import { ChainPayments } from './money/payments/chain-payments.js';
 import { configuredChains } from './money/payments/chains.js';
@@ -27,6 +28,7 @@ export interface PaymentServices {
   readonly changes: TableChanges;
   readonly openings: SessionOpenings;
   readonly settlements: SessionSettlements;
+  readonly busSigner: BusSigner;
 }
 
 /** Creates the payment services, in the only process that holds the operator's key. */
@@ -62,5 +64,6 @@ export function createPaymentServices({
       operator,
       settings: settings.paymentSessions,
     }),
+    busSigner: new BusSigner({ database, secrets, kept }),
   };
 }

@@ -1,3 +1,9 @@
+import {
+  messageContext,
+  signatureContext,
+  threadContext,
+  webhookContext,
+} from './bus/sealed-contexts.js';
 import { refreshTokenContext } from './accounts/accounts/identities.js';
 import { ownKeyContext } from './ai/own-keys/own-keys.js';
 import { credentialContext } from './agents/credentials/agent-credentials.js';
@@ -88,6 +94,34 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     put: 'body = to_jsonb($sealed::text)',
     columns: 'caller, route, key',
     contextOf: answerContext,
+  }),
+  column<{ readonly agent_id: string }>({
+    table: 'bus_webhooks',
+    sealed: 'sealed_secret',
+    put: 'sealed_secret = $sealed',
+    columns: 'agent_id',
+    contextOf: (row) => webhookContext(row.agent_id),
+  }),
+  column<{ readonly from_agent: string; readonly message_id: string }>({
+    table: 'bus_messages',
+    sealed: 'sealed',
+    put: 'sealed = $sealed',
+    columns: 'from_agent, message_id',
+    contextOf: (row) => messageContext(row.from_agent, row.message_id),
+  }),
+  column<{ readonly agent_a: string; readonly agent_b: string; readonly booking_id: string }>({
+    table: 'bus_threads',
+    sealed: 'sealed_terms',
+    put: 'sealed_terms = $sealed',
+    columns: 'agent_a, agent_b, booking_id',
+    contextOf: (row) => threadContext(row.agent_a, row.agent_b, row.booking_id),
+  }),
+  column<{ readonly id: string }>({
+    table: 'bus_signatures',
+    sealed: 'sealed_text',
+    put: 'sealed_text = $sealed',
+    columns: 'id',
+    contextOf: (row) => signatureContext(row.id),
   }),
 ];
 

@@ -31,6 +31,11 @@ import { Router } from './ai/routing/route.js';
 import { ClonePayments } from './agents/clones/clone-payments.js';
 import { CloneStore } from './agents/clones/clone-store.js';
 import { Clones } from './agents/clones/clones.js';
+import { Bus } from './bus/bus.js';
+import { BusAcceptance } from './bus/bus-acceptance.js';
+import { BusDelivery } from './bus/bus-delivery.js';
+import { BusSignatures } from './bus/bus-signatures.js';
+import { BusWebhooks } from './bus/bus-webhooks.js';
 import { CodeHost } from './accounts/sign-in/code-host/code-host.js';
 import { PLATFORM_NAME } from './docker/containers/container-spec.js';
 import { ChainNode, type Chain } from './money/chain/chain-node.js';
@@ -122,6 +127,9 @@ export interface ApiServices {
   readonly ai: Ai;
   readonly apiKeys: ApiKeyLookup;
   readonly apiKeyValidator: ApiKeyValidator;
+  readonly bus: Bus;
+  readonly busSignatures: BusSignatures;
+  readonly busWebhooks: BusWebhooks;
   /** The chain of payments. */
   readonly chain: Chain;
   readonly chats: Chats;
@@ -172,6 +180,7 @@ export interface SignInProviders {
 /** Services of the worker's activities by area. */
 export interface WorkerServices {
   readonly agentPorts: AgentPorts;
+  readonly busDelivery: BusDelivery;
   readonly clones: CloneStore;
   readonly clonePayments: ClonePayments;
   readonly containerSpecs: ContainerSpecs;
@@ -236,6 +245,13 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     ai,
     apiKeys: new ApiKeyLookup(database, settings.accounts, log),
     apiKeyValidator: new ApiKeyValidator(database, settings.accounts, log),
+    bus: new Bus({
+      database,
+      chain,
+      acceptance: new BusAcceptance({ database, secrets, accounts: settings.accounts }),
+    }),
+    busSignatures: new BusSignatures(database, secrets),
+    busWebhooks: new BusWebhooks({ secrets, outbound: platformOutbound(settings) }),
     chain,
     chats: new Chats(directory, ai.router),
     checkouts: new Checkouts({
@@ -383,6 +399,7 @@ export function createWorkerServices({
   const router = new Router(models, ai.providers, ai.provider);
   return {
     agentPorts: new AgentPorts(database),
+    busDelivery: new BusDelivery({ database, secrets, outbound: platformOutbound(settings) }),
     clones,
     clonePayments: new ClonePayments({
       store: clones,

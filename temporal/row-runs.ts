@@ -7,6 +7,7 @@ import {
   applyProcessorEventId,
   applySecurityEventId,
   cloneAgentId,
+  deliverBusMessageId,
   deleteAccountId,
   payRoyaltySplitId,
   PLATFORM_TASK_QUEUE,
@@ -112,4 +113,9 @@ export const cloneRuns = runsOf({
 export const royaltySplitRuns = runsOf({
   workflow: 'payRoyaltySplit',
   workflowId: payRoyaltySplitId,
+});
+
+export const busMessageRuns = runsOf({
+  workflow: 'deliverBusMessage',
+  workflowId: deliverBusMessageId,
 });

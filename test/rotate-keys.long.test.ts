@@ -9,6 +9,12 @@ import { openInput, sealInput } from '../src/agents/operations/operation-input.j
 import { IdempotencyStore } from '../src/platform/idempotency/idempotency-store.js';
 import { findById } from '../src/money/sessions/session-openings.js';
 import { sessionTokenContext } from '../src/money/sessions/session-token.js';
+import {
+  messageContext,
+  signatureContext,
+  threadContext,
+  webhookContext,
+} from '../src/bus/sealed-contexts.js';
 import { rotateKeys, SEALED_COLUMNS } from '../src/rotate-keys.js';
 import { SecretBox } from '../src/platform/secrets/secret-box.js';
 import { queryRows } from './platform/database/catalog.js';
@@ -97,13 +103,35 @@ beforeEach(async () => {
   const token = before.seal('an id', sessionTokenContext(id));
   const session = { ...ROWS.payment_sessions?.('alice', 1), id, sealed_token: token };
   await queryRows(database.ownerUrl, insertSql('payment_sessions', session));
+  await addBusRows(agentId);
   await ask(before);
 });
+
+/** Adds a row with a sealed value to each such table of the bus. */
+async function addBusRows(agentId: string): Promise<void> {
+  const insert = (table: string, values: Readonly<Record<string, string>>) =>
+    queryRows(database.ownerUrl, insertSql(table, { ...ROWS[table]?.('alice', 1), ...values }));
+  await insert('bus_webhooks', {
+    agent_id: agentId,
+    url: 'https://example.com/',
+    sealed_secret: before.seal('a webhook secret', webhookContext(agentId)),
+  });
+  await insert('bus_messages', {
+    ...{ from_agent: agentId, to_agent: agentId, message_id: 'm' },
+    sealed: before.seal('a message', messageContext(agentId, 'm')),
+  });
+  await insert('bus_threads', {
+    ...{ agent_a: agentId, agent_b: agentId, booking_id: 'b' },
+    sealed_terms: before.seal('terms', threadContext(agentId, agentId, 'b')),
+  });
+  const sealed_text = before.seal('a text', signatureContext('s'));
+  await insert('bus_signatures', { id: 's', agent_id: agentId, sealed_text });
+}
 
 test('opens everything with the new key after the rotation, and leaves nothing under the old key', async () => {
   const seen: number[] = [];
   const rotated = await rotateKeys(database.db, during, (count) => seen.push(count));
-  expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 7, left: 0 });
+  expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 11, left: 0 });
   expect(seen.length).toBeGreaterThan(3);
   const [agentId = ''] = agentIds;
   for (const id of agentIds.slice(0, 3)) {
@@ -140,7 +168,7 @@ test('resumes an interrupted key rotation', async () => {
   await expect(ended).rejects.toThrow('ended');
   const { left, rewrapped } = await rotateKeys(database.db, during);
   expect(left).toBe(0);
-  expect(rewrapped).toBeLessThan(2 * AGENTS + 7);
+  expect(rewrapped).toBeLessThan(2 * AGENTS + 11);
 });
 
 test('keeps values changed during the key rotation', async () => {
@@ -167,7 +195,7 @@ test('keeps values changed during the key rotation', async () => {
 
 test('counts the values that no key opens, and rewraps all others', async () => {
   await tenant().query("UPDATE agent_credentials SET sealed = 'v1.gone.AAAA'");
-  expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 6, left: 1 });
+  expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 10, left: 1 });
 });
 
 test('covers every column with sealed values', async () => {

@@ -1,5 +1,6 @@
 import type { Database } from '../src/platform/database/database.js';
 import { settleMail } from '../src/accounts/mail-delivery/mail-sender.js';
+import type { BusSigner } from '../src/bus/bus-signer.js';
 import type { SessionOpenings } from '../src/money/sessions/session-openings.js';
 import type { SessionSettlements } from '../src/money/sessions/session-settlements.js';
 import { signerOf } from '../src/money/payments/payment-store.js';
@@ -84,6 +85,28 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
   failure: 'splits could not be handed over, retrying',
   owner: 'user_id',
   start: (id, owner) => runs.start(id, { owner }),
+});
+
+/** Queued messages whose predecessor of the same pair was tried: the others are due later. */
+export const busMessages = (runs: RowRuns): Handed => ({
+  table: 'bus_messages',
+  key: 'id',
+  open: `status = 'queued'`,
+  again: '5 minutes',
+  failure: 'messages of the bus could not be handed over, retrying',
+  owner: 'to_user',
+  start: (id, owner) => runs.start(id, { owner }),
+});
+
+/** Texts that wallets are to sign; requests wait ten seconds for them. */
+export const busSignatures = (signer: Pick<BusSigner, 'step'>): Handed => ({
+  table: 'bus_signatures',
+  key: 'id',
+  open: `signature IS NULL AND created_at > now() - interval '1 minute'`,
+  again: '20 seconds',
+  failure: 'messages of the bus could not be signed, retrying',
+  owner: 'user_id',
+  start: (id) => signer.step(id),
 });
 
 export const paymentSessions = ({ openings, settlements }: SessionSteps): Handed => ({

@@ -6,6 +6,7 @@ import type { RequestSeconds } from '../src/platform/http/request-seconds.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import {
   accountDeletionRuns,
+  busMessageRuns,
   cloneRuns,
   mailRuns,
   processorEventRuns,
@@ -19,6 +20,7 @@ import { followDocker } from './follow-docker.js';
 import { handOverPeriodically, type Handed } from './hand-over.js';
 import {
   accountDeletions,
+  busMessages,
   clones,
   mails,
   processorEvents,
@@ -95,6 +97,7 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     handOver('mail', mails(database, mailRuns(client))),
     handOver('clones', clones(cloneRuns(client))),
     handOver('splits', royaltySplits(royaltySplitRuns(client))),
+    handOver('messages of the bus', busMessages(busMessageRuns(client))),
     { name: 'heartbeats', run: (signal) => scheduleHeartbeatsPeriodically(scheduling, signal) },
     { name: 'removals of hosts', run: (signal) => finishRemovalsPeriodically(removing, signal) },
     {

@@ -18,7 +18,7 @@ import { nameOf } from '../temporal/start-check.js';
 import { nodeCheck, pollingCheck } from './checks.js';
 import { connectPatiently } from './connect.js';
 import { handOverPeriodically } from './hand-over.js';
-import { payments, paymentSessions } from './handed-rows.js';
+import { busSignatures, payments, paymentSessions } from './handed-rows.js';
 import { createPaymentWorker } from './payment-worker.js';
 import { Polling } from './polling.js';
 import { runTogether, runWorkers } from './run-together.js';
@@ -88,6 +88,11 @@ async function main(): Promise<void> {
           name: 'payment sessions',
           run: (signal) =>
             handOverPeriodically({ database, log }, paymentSessions(services), signal),
+        },
+        {
+          name: 'signatures of the bus',
+          run: (signal) =>
+            handOverPeriodically({ database, log }, busSignatures(services.busSigner), signal),
         },
         {
           name: 'restoring of payments',

@@ -17,6 +17,7 @@ import { createSecurityEventActivities } from '../activities/security-events.js'
 import { createSplitActivities } from '../activities/splits.js';
 import { createStartActivities } from '../activities/starts.js';
 import { createSupervisionActivities, type OnSupervisionPass } from '../activities/supervision.js';
+import { createBusActivities, createBusRecordActivities } from '../activities/bus.js';
 import { createMailActivities } from '../activities/mail.js';
 import { createMoneyActivities } from '../activities/money.js';
 import { createRetentionActivities } from '../activities/retention.js';
@@ -34,6 +35,7 @@ import type { DockerAbsences } from '../src/agents/watchdog/docker-absence.js';
 import type { AgentGuard } from '../src/agents/local-repair/agent-guard.js';
 import type { HostServices, WorkerServices } from '../src/services.js';
 import {
+  BUS_TASK_QUEUE,
   MAIL_TASK_QUEUE,
   PLATFORM_TASK_QUEUE,
   containersTaskQueue,
@@ -75,6 +77,9 @@ const MAX_HEARTBEATS = 1_000;
 
 const MAX_MAILS = 20;
 
+/** Deliveries of the bus, including those that wait for a place at their host. */
+const MAX_DELIVERIES = 200;
+
 export interface WorkerDependencies {
   readonly connection: NativeConnection;
   readonly namespace: string;
@@ -104,10 +109,11 @@ export type PlatformDependencies = Omit<
 
 export type HostDependencies = Omit<WorkerDependencies, 'accountDeletions' | 'code' | 'gate'>;
 
-/** Creates the worker for workflows and records, and the one for mails: both may run anywhere. */
+/** Creates the worker for workflows and records, and those for mails and for the bus: all may run anywhere. */
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
   const { accountDeletions, code, database, gate, services, settings, supervisors } = dependencies;
-  const { heartbeats, mails, processorEvents, releases, retention, securityEvents } = services;
+  const { busDelivery, heartbeats, mails, processorEvents } = services;
+  const { releases, retention, securityEvents } = services;
   const { agentPorts: ports, operationStore: operations, watchdogStore: states } = services;
   const { clonePayments: payments, clones, splits } = services;
   const { watchdog } = settings.agents;
@@ -144,6 +150,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createBillingActivities(processorEvents),
         ...createCloneActivities({ payments, store: clones, supervisors }),
         ...createSplitActivities(splits),
+        ...createBusRecordActivities(busDelivery),
       },
     }),
     Worker.create({
@@ -151,6 +158,12 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
       taskQueue: MAIL_TASK_QUEUE,
       activities: createMailActivities(mails),
       maxConcurrentActivityTaskExecutions: MAX_MAILS,
+    }),
+    Worker.create({
+      ...commonOptions(dependencies),
+      taskQueue: BUS_TASK_QUEUE,
+      activities: createBusActivities(busDelivery),
+      maxConcurrentActivityTaskExecutions: MAX_DELIVERIES,
     }),
   ]);
 }

@@ -12,6 +12,9 @@ export const heartbeatsTaskQueue = (host: string): string => `heartbeats-${host}
 /** Separate because a slow mail server may block it. */
 export const MAIL_TASK_QUEUE = 'mail';
 
+/** Deliveries of the bus; separate because slow receivers may block it. */
+export const BUS_TASK_QUEUE = 'bus';
+
 /** Payments on chains; only this queue's worker has the operator's key. */
 export const PAYMENTS_TASK_QUEUE = 'payments';
 
@@ -46,3 +49,6 @@ export const cloneAgentId = (id: string): string => `clone-agent-${id}`;
 
 /** One run, however often the deletion is requested. */
 export const deleteAccountId = (userId: string): string => `delete-account-${userId}`;
+
+/** One run at a time for each message. */
+export const deliverBusMessageId = (id: string): string => `bus-message-${id}`;

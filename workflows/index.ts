@@ -3,6 +3,7 @@ export { applyProcessorEvent } from './apply-processor-event.js';
 export { applySecurityEvent } from './apply-security-event.js';
 export { chainSigner } from './chain-signer.js';
 export { cloneAgent } from './clone-agent.js';
+export { deliverBusMessage } from './deliver-bus-message.js';
 export { deleteAccount } from './delete-account.js';
 export { checkLedger } from './check-ledger.js';
 export { expireHolds } from './expire-holds.js';

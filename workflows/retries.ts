@@ -207,3 +207,10 @@ export const handingOver: ActivityOptions = {
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 };
+
+/** A delivery of the bus, retried for a day, queue time included. */
+export const busDelivery: ActivityOptions = {
+  startToCloseTimeout: '30 seconds',
+  scheduleToCloseTimeout: '1 day',
+  retry: { initialInterval: '5 seconds', maximumInterval: '30 minutes' },
+};

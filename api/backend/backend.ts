@@ -12,6 +12,7 @@ import { agentEndpoints } from './agents.js';
 import { aiChatEndpoints } from './ai-chat.js';
 import { aiEndpoints } from './ai.js';
 import { browseEndpoints } from './browse.js';
+import { busEndpoints } from './bus.js';
 import { cloneEndpoints } from './clones.js';
 import type { BackendDependencies } from './dependencies.js';
 import { deploymentEndpoints } from './deployments.js';
@@ -52,6 +53,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...undergroundWalletEndpoints(dependencies),
     ...undergroundEventEndpoints(dependencies),
     ...splitEndpoints(dependencies),
+    ...busEndpoints(dependencies),
     ...browseEndpoints(dependencies),
     ...healthEndpoints(dependencies),
     indexEndpoint(TITLE),

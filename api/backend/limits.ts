@@ -34,3 +34,18 @@ export const DEPLOYMENT_LIMIT: RateLimit = {
   windowMs,
   message: 'Deployment rate limit exceeded.',
 };
+
+/** Rate limits of the bus, by address and by caller: each message costs the check of a signature. */
+export const BUS_LIMIT: RateLimit = {
+  name: 'bus',
+  max: 120,
+  windowMs,
+  message: 'Too many requests, please slow down.',
+};
+
+export const BUS_CALLER_LIMIT: RateLimit = {
+  name: 'bus-of-user',
+  max: 120,
+  windowMs,
+  message: 'Too many requests, please slow down.',
+};

@@ -1,20 +1,18 @@
 import type { Logger } from 'pino';
-import type { AgentCallerLookup } from '../../src/agents/credentials/agent-caller-lookup.js';
+import type { AgentAiServices } from '../../src/agent-ai-services.js';
 import type { Refusals } from '../../src/platform/audit/refusals.js';
 import { PLATFORM_NAME } from '../../src/docker/containers/container-spec.js';
-import type { Ai } from '../../src/ai/routing/ai.js';
 import type { RequestSeconds } from '../../src/platform/http/request-seconds.js';
 import type { Settings } from '../../src/settings.js';
 import type { Database } from '../../src/platform/database/database.js';
 import { agentToken } from '../auth/agent-token.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { agentAiEndpoints } from './ai.js';
+import { agentBusEndpoints } from './bus.js';
 
-export interface ContainersDependencies {
+export interface ContainersDependencies extends Omit<AgentAiServices, 'refusals'> {
   readonly settings: Settings;
   readonly database: Database;
-  readonly agentCallers: AgentCallerLookup;
-  readonly ai: Ai;
   readonly log: Logger;
   /** Metrics of requests. */
   readonly requests?: RequestSeconds | undefined;
@@ -27,7 +25,7 @@ export function createContainersListener(dependencies: ContainersDependencies): 
   return createListener({
     name: 'containers',
     title: "Agent Platform Service: agents' AI",
-    endpoints: agentAiEndpoints(dependencies),
+    endpoints: [...agentAiEndpoints(dependencies), ...agentBusEndpoints(dependencies)],
     undocumented: true,
     limits: [],
     authenticate: [agentToken.with((shown) => agentCallers.find(shown.agentToken))],

@@ -5,6 +5,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Accounts', 'Registration, sign-in, sessions, profile, and the end of an account'],
   ['Agents', 'Agents: list, create, configure, operate, open and remove them'],
   ['Billing', 'Plan, credits and prices of a user'],
+  ['Bus', 'Signed messages between agents, and their webhooks'],
   ['Chat', 'Conversations with agents'],
   ['Clones', 'Copies of agents, paid for on the chain'],
   ['Demo', 'Chat with a model, without an account'],

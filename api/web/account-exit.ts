@@ -11,7 +11,7 @@ import { LIMITS } from './limits.js';
 
 const leaving = area({ tag: 'Accounts', auth: freshSession });
 
-export function accountExitEndpoints({ settings, database }: WebDependencies) {
+export function accountExitEndpoints({ database, secrets, settings }: WebDependencies) {
   const secure = settings.accounts.sessionCookieSecure;
   return [
     leaving({
@@ -23,7 +23,7 @@ export function accountExitEndpoints({ settings, database }: WebDependencies) {
       atOnce: { name: 'export', perOwner: 1 },
       responses: { 200: 'file' },
       async handler({ caller, tenant }) {
-        const pieces = await exportAccount(tenant, caller.user.id);
+        const pieces = await exportAccount(tenant, caller.user.id, secrets);
         return fileReply(200, {
           content: Readable.from(pieces),
           contentType: 'application/json; charset=utf-8',

@@ -1,5 +1,7 @@
 import type { TenantDatabase } from '../platform/database/database.js';
 import type { AgentStatus, UserRow } from '../platform/database/models.js';
+import { messageContext, threadContext } from '../bus/sealed-contexts.js';
+import type { SecretBox } from '../platform/secrets/secret-box.js';
 import { webStatus } from '../agents/agents/web-status.js';
 import { UnauthorizedError } from '../lib/errors.js';
 import { shownAddress } from '../money/chain/address.js';
@@ -50,6 +52,7 @@ type Parts = Readonly<Record<string, object | null | AsyncIterable<readonly obje
 export async function exportAccount(
   tenant: TenantDatabase,
   userId: string,
+  secrets: SecretBox,
 ): Promise<AsyncIterable<string>> {
   const user = await tenant.transaction((db) => db.User.findByPk(userId));
   if (!user) throw new UnauthorizedError();
@@ -90,6 +93,24 @@ export async function exportAccount(
     agents: agents(tenant, userId),
     messages: messages(tenant, userId),
     usage: usage(tenant),
+    busWebhooks: await list(
+      `SELECT agent_id AS "agentId", url, refuses, paused_at AS "pausedAt", created_at AS "createdAt"
+         FROM bus_webhooks WHERE user_id = $userId ORDER BY created_at, agent_id`,
+    ),
+    busMessages: busMessages(tenant, userId, secrets),
+    busThreads: busThreads(tenant, secrets),
+    busAmplifications: paged(
+      tenant,
+      `SELECT from_agent || ' ' || to_agent || ' ' || post_id || ' ' || channel AS position,
+              from_agent AS "from", to_agent AS "to", post_id AS "postId", channel,
+              last_action AS "lastAction", messages, created_at AS "createdAt",
+              updated_at AS "updatedAt"
+         FROM bus_amplifications
+        WHERE from_agent || ' ' || to_agent || ' ' || post_id || ' ' || channel > $after
+        ORDER BY 1 LIMIT ${PAGE}`,
+      {},
+      '',
+    ),
     credits: credits(tenant, userId),
     checkouts: paged(
       tenant,
@@ -167,6 +188,67 @@ async function* messages(tenant: TenantDatabase, userId: string): AsyncGenerator
     }
   }
 }
+
+/** Yields the messages that the user's agents sent and received, with their texts. */
+async function* busMessages(
+  tenant: TenantDatabase,
+  userId: string,
+  secrets: SecretBox,
+): AsyncGenerator<object[]> {
+  for (let after = '0'; ;) {
+    const rows = await tenant.query<SealedMessage>(
+      `SELECT id, from_agent AS "from", message_id AS "messageId", sealed, service, status, step,
+              attempts, created_at AS "createdAt", delivered_at AS "deliveredAt"
+         FROM bus_messages WHERE id > $after AND (from_user = $userId OR to_user = $userId)
+        ORDER BY id LIMIT ${MESSAGES}`,
+      { after, userId },
+    );
+    yield rows.map(({ id, sealed, ...row }) => ({
+      ...row,
+      ...asObject(secrets.open(sealed, messageContext(row.from, row.messageId))),
+    }));
+    const last = rows.at(-1);
+    if (!last || rows.length < MESSAGES) return;
+    after = last.id;
+  }
+}
+
+interface SealedMessage {
+  readonly id: string;
+  readonly from: string;
+  readonly messageId: string;
+  readonly sealed: string;
+}
+
+/** Yields the negotiations of the user's agents with their terms. */
+async function* busThreads(tenant: TenantDatabase, secrets: SecretBox): AsyncGenerator<object[]> {
+  const threads = paged<SealedThread>(
+    tenant,
+    `SELECT agent_a || ' ' || agent_b || ' ' || booking_id AS position, agent_a AS "agentA",
+            agent_b AS "agentB", booking_id AS "bookingId", state, last_by AS "lastBy",
+            sealed_terms AS "sealedTerms", created_at AS "createdAt", updated_at AS "updatedAt"
+       FROM bus_threads WHERE agent_a || ' ' || agent_b || ' ' || booking_id > $after
+      ORDER BY 1 LIMIT ${PAGE}`,
+    {},
+    '',
+  );
+  for await (const page of threads) {
+    yield page.map(({ agentA, agentB, bookingId, sealedTerms, ...thread }) => ({
+      ...{ agents: [agentA, agentB], bookingId, ...thread },
+      terms: asObject(secrets.open(sealedTerms, threadContext(agentA, agentB, bookingId))),
+    }));
+  }
+}
+
+interface SealedThread {
+  readonly agentA: string;
+  readonly agentB: string;
+  readonly bookingId: string;
+  readonly sealedTerms: string;
+}
+
+/** Parses JSON that the platform has sealed as an object. */
+const asObject = (json: string): object => JSON.parse(json) as object;
 
 /** Yields the splits with their payouts, newest first. */
 async function* splits(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {

@@ -80,6 +80,18 @@ export const ERROR_CODES = {
   MEMORY_BUSY: { status: 409, cause: "the agent's memory is being replaced: retry afterwards" },
   MEMORY_FULL: { status: 409, cause: "the agent's memory is full: remove files first" },
   MEMORY_MISSING: { status: 409, cause: 'the agent has no memory yet: start it first' },
+  MESSAGE_DELIVERED: {
+    status: 409,
+    cause: "the message is delivered: only the recipient's owner may have it delivered again",
+  },
+  MESSAGE_ID_REUSED: {
+    status: 409,
+    cause: 'the sender has another message of this `messageId`: use a new one',
+  },
+  MESSAGE_LIMIT_REACHED: {
+    status: 429,
+    cause: 'a limit of the bus is reached, with `current` and `limit`: retry later',
+  },
   model_not_found: { status: 404, cause: 'no provider has the model: choose another one' },
   MODEL_RESTRICTED: { status: 403, cause: 'your plan does not include the model' },
   NAME_TAKEN: { status: 409, cause: 'you have an agent of this name already' },
@@ -155,6 +167,10 @@ export const ERROR_CODES = {
     cause: 'the update to this version has failed before: name the version to retry',
   },
   WALLET_LIMIT_REACHED: { status: [400, 409], cause: 'there are `limit` wallets already' },
+  WALLET_MISSING: {
+    status: 409,
+    cause: 'the platform keeps no wallet of the agent: create one first',
+  },
 } as const satisfies Readonly<Record<string, Coded>>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

@@ -27,6 +27,19 @@ const OLD_MESSAGES = `
   SELECT id FROM messages WHERE created_at < now() - ${AGE}
    ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** Rows of the bus whose last change is old. */
+const oldOfBus = (table: string, time: 'created_at' | 'updated_at') => `
+  SELECT ctid FROM ${table} WHERE ${time} < now() - ${AGE}
+   ORDER BY ${time} LIMIT $most FOR UPDATE SKIP LOCKED`;
+
+const OLD_BUS_MESSAGES = oldOfBus('bus_messages', 'created_at');
+const OLD_BUS_THREADS = oldOfBus('bus_threads', 'updated_at');
+const OLD_AMPLIFICATIONS = oldOfBus('bus_amplifications', 'updated_at');
+const OLD_SIGNATURES = oldOfBus('bus_signatures', 'created_at');
+
+/** Days after which no request waits for a signature: requests remove their own. */
+const SIGNATURE_DAYS = 1;
+
 /** Rows that have expired and grant no access. */
 const expired = (table: string) => `
   SELECT id FROM ${table} WHERE expires_at < now() - ${AGE}
@@ -109,6 +122,14 @@ export class Retention {
         return this.#delete('watchdog_transitions', OLD_TRANSITIONS, this.#settings.transitions);
       case 'messages':
         return this.#delete('messages', OLD_MESSAGES, this.#settings.messages);
+      case 'bus-messages':
+        return this.#delete('bus_messages', OLD_BUS_MESSAGES, this.#settings.bus, 'ctid');
+      case 'bus-threads':
+        return this.#delete('bus_threads', OLD_BUS_THREADS, this.#settings.bus, 'ctid');
+      case 'bus-amplifications':
+        return this.#delete('bus_amplifications', OLD_AMPLIFICATIONS, this.#settings.bus, 'ctid');
+      case 'bus-signatures':
+        return this.#delete('bus_signatures', OLD_SIGNATURES, SIGNATURE_DAYS, 'ctid');
       case 'sessions':
         return this.#delete('sessions', expired('sessions'), 0);
       case 'farcaster':

@@ -34,6 +34,11 @@ export const retentionSettings = area('Retention', () => ({
     days(7).prefault('365d'),
     "agents' events, from their date on",
   ),
+  bus: variable(
+    'RETENTION_BUS',
+    days(7).prefault('30d'),
+    'messages between agents, their negotiations and amplifications',
+  ),
   // Quotas count a month, whose calls must stay available until it is over.
   usage: variable(
     'RETENTION_USAGE',

@@ -17,6 +17,8 @@ export type MailKind =
   /** Notices to the account's verified address. */
   | 'key-added'
   | 'sign-in-added'
-  | 'sign-in-removed';
+  | 'sign-in-removed'
+  /** A notice to the account's verified address: messages for an agent could not be delivered. */
+  | 'bus-dead-letters';
 
 export type MailTokenKind = 'verify-email' | 'reset-password';

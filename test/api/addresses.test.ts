@@ -103,6 +103,11 @@ const OTHERS = [
     `${listener}: GET /api/agents/:id/operations transitions.0.to`,
     `${listener}: GET /api/browse/git-status changes.0.from`,
   ]),
+  // Agents.
+  ...['from', 'to'].flatMap((party) => [
+    `backend: POST /api/underground/bus/sign ${party}`,
+    `backend: GET /api/underground/bus/messages/:messageId ${party}`,
+  ]),
 ];
 
 test('every address in an answer is declared with its checksum', () => {
@@ -192,8 +197,8 @@ describe('addresses in requests', { tags: 'attack' }, () => {
   });
 });
 
-/** Fields of requests with such a name that are something else: secrets. */
-const NO_ADDRESSES = / token$/;
+/** Fields of requests with such a name that are something else: secrets, and agents. */
+const NO_ADDRESSES = / token$|\/bus\/.*\b(?:from|to)$/;
 
 test.each(RIGHT)('knows %s by its checksum and by a single letter case', (address) => {
   const lower = address.toLowerCase();

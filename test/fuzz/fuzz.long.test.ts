@@ -54,6 +54,12 @@ const HARD = [
   'web: POST /api/x402',
   // Require credits, which no caller has here.
   'web: POST /api/v1/gateway',
+  // Require a message, or the signature of a wallet.
+  'backend: POST /api/underground/bus/send',
+  'backend: POST /api/underground/bus/sign',
+  'backend: GET /api/underground/bus/messages/{messageId}',
+  'backend: POST /api/underground/bus/messages/{messageId}/redeliver',
+  'agents: POST /v1/bus/messages',
   'backend: POST /api/underground/splits',
   'backend: GET /api/underground/splits/{id}',
   'backend: POST /api/underground/splits/{id}/retry',

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type RequestListener } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { agentBusEndpoints } from '../../api/containers/bus.js';
 import { agentAiEndpoints } from '../../api/containers/ai.js';
 import { openApiDocument } from '../../api/http/openapi.js';
 import { readAgentTokens } from '../../src/agents/credentials/agent-secrets.js';
@@ -204,6 +205,8 @@ async function furnish(
       confirm: [spare.host],
       archiveId: [spare.archive],
       ...(operation.name === 'POST /api/billing' && { provider: ['openai'] }),
+      // An address, so that no name has to be resolved.
+      ...(operation.name.includes('/webhooks/') && { url: ['https://8.8.8.8/'] }),
       ...(operation.name === 'POST /api/wallet' && { action: ['create', 'get_seed'] }),
     };
   };
@@ -251,6 +254,8 @@ async function furnish(
         'POST /api/browse/git-sync': [500],
         'POST /api/underground/wallets': [503],
         'POST /api/underground/splits': [503],
+        // No process signs here.
+        'POST /api/underground/bus/sign': [503],
         'GET /api/underground/wallets/{address}/balance': [500],
       },
     },
@@ -261,7 +266,10 @@ async function furnish(
         openApiDocument({
           title: 'agents',
           release: '1',
-          endpoints: agentAiEndpoints(platform.dependencies.agents),
+          endpoints: [
+            ...agentAiEndpoints(platform.dependencies.agents),
+            ...agentBusEndpoints(platform.dependencies.agents),
+          ],
           limits: [],
         }),
       ),
@@ -269,7 +277,7 @@ async function furnish(
         caller('nobody', {}),
         ...tokens.map((token) => caller('an agent', { authorization: `Bearer ${token}` })),
       ],
-      away: {},
+      away: { 'POST /v1/bus/messages': [503] },
     },
   ];
   return { targets, renew };

@@ -111,6 +111,34 @@ test("removes the watchdog's transitions and messages by their age", async () =>
   expect(await idsIn('messages')).toEqual(['young']);
 });
 
+test('removes messages between agents and their records by their age', async () => {
+  const texts = async (table: string, column: string) =>
+    (await owner(`SELECT ${column} AS text FROM ${table} ORDER BY 1`)).map(({ text }) => text);
+  for (const [id, days] of [
+    ['1', 31],
+    ['2', 29],
+  ] as const) {
+    const at = daysAgo(days);
+    await insert('bus_messages', { id, message_id: id, created_at: at });
+    await insert('bus_threads', { booking_id: id, updated_at: at });
+    await insert('bus_amplifications', { post_id: id, updated_at: at });
+  }
+  await insert('bus_signatures', { id: 'old', created_at: daysAgo(2) });
+  await insert('bus_signatures', { id: 'young' });
+  for (const kind of [
+    'bus-messages',
+    'bus-threads',
+    'bus-amplifications',
+    'bus-signatures',
+  ] as const) {
+    expect(await remove(kind)).toBe(1);
+  }
+  expect(await texts('bus_messages', 'message_id')).toEqual(['2']);
+  expect(await texts('bus_threads', 'booking_id')).toEqual(['2']);
+  expect(await texts('bus_amplifications', 'post_id')).toEqual(['2']);
+  expect(await texts('bus_signatures', 'id')).toEqual(['young']);
+});
+
 describe('a removed agent', () => {
   test('deletes an old removed agent with all its rows, in batches', async () => {
     await removedAgent('old', 91);
@@ -259,15 +287,16 @@ test('keeps each kind for its configured time', async () => {
   } as unknown as Database;
   const set = {
     ...{ agents: 8, operations: 9, transitions: 10, messages: 11, usage: 36, audit: 91 },
-    ...{ events: 12, payments: 92 },
+    ...{ events: 12, payments: 92, bus: 37 },
   };
   const kept = new Retention(noting, set);
   const kinds = [
     ...(['agents', 'operations', 'transitions', 'messages', 'usage', 'audit'] as const),
     ...(['events', 'payments', 'payment-sessions', 'x402-payments'] as const),
+    ...(['bus-messages', 'bus-threads', 'bus-amplifications'] as const),
   ];
   for (const kind of kinds) await kept.removeSome(kind);
-  expect(asked).toEqual([8, 9, 10, 11, 36, 91, 12, 92, 92, 92]);
+  expect(asked).toEqual([8, 9, 10, 11, 36, 91, 12, 92, 92, 92, 37, 37, 37]);
 });
 
 test('rejects a retention time below the minimum of its kind', () => {
@@ -279,6 +308,7 @@ test('rejects a retention time below the minimum of its kind', () => {
     ['RETENTION_TRANSITIONS', 7],
     ['RETENTION_MESSAGES', 7],
     ['RETENTION_EVENTS', 7],
+    ['RETENTION_BUS', 7],
     ['RETENTION_USAGE', 35],
     ['RETENTION_AUDIT', 90],
     ['RETENTION_PAYMENTS', 90],
@@ -291,7 +321,7 @@ test('rejects a retention time below the minimum of its kind', () => {
   // These kinds carry their own expiry, or have a fixed one.
   const ending: readonly RetainedKind[] = [
     ...(['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'] as const),
-    ...(['holds', 'gas', 'answers', 'sums-of-answers', 'accounts'] as const),
+    ...(['holds', 'gas', 'answers', 'sums-of-answers', 'accounts', 'bus-signatures'] as const),
   ];
   // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];
@@ -304,7 +334,8 @@ test('rejects a retention time below the minimum of its kind', () => {
       'processor-events',
     ] as const),
   ];
-  const others = [...ending, ...audited, ...paid];
+  const ofBus: readonly RetainedKind[] = ['bus-messages', 'bus-threads', 'bus-amplifications'];
+  const others = [...ending, ...audited, ...paid, ...ofBus];
   expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(6);
 });
 

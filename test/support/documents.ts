@@ -3,6 +3,7 @@ import { createBackend } from '../../api/backend/backend.js';
 import { createContainersListener } from '../../api/containers/containers.js';
 import { createSummarizer } from '../../api/summarizer/summarizer.js';
 import { createWeb } from '../../api/web/web.js';
+import { createAgentBus } from '../../src/agent-ai-services.js';
 import { AgentCallerLookup } from '../../src/agents/credentials/agent-caller-lookup.js';
 import { NO_DATABASE } from '../api/http/support.js';
 import { databaseAlone } from './dependencies.js';
@@ -19,6 +20,7 @@ export async function allDocuments(): Promise<Record<string, unknown>> {
     backend: createBackend(dependencies),
     agents: createContainersListener({
       ...dependencies,
+      ...createAgentBus(dependencies),
       agentCallers: new AgentCallerLookup(NO_DATABASE, settings.accounts),
     }),
     summarizer: createSummarizer({

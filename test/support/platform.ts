@@ -24,6 +24,7 @@ import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
+import { createAgentBus } from '../../src/agent-ai-services.js';
 import { AgentCallerLookup } from '../../src/agents/credentials/agent-caller-lookup.js';
 import type { AgentSupervisors } from '../../src/agents/operations/supervisors.js';
 import type { Plan } from '../../src/types/plans.js';
@@ -220,7 +221,16 @@ async function build(
   cleanups.push(() => ai.close());
 
   const agentCallers = new AgentCallerLookup(db, settings.accounts);
-  const backendParts = { ...services, agentCallers, settings, database: db, docker, log };
+  const agentBus = createAgentBus({ settings, database: db });
+  const backendParts = {
+    ...services,
+    ...agentBus,
+    agentCallers,
+    settings,
+    database: db,
+    docker,
+    log,
+  };
   const backendListening = await createBackend(backendParts).listen('127.0.0.1', 0);
   cleanups.push(backendListening.close);
   const webParts = {

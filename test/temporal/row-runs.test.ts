@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ChainSigners } from '../../temporal/chain-signers.js';
-import { cloneRuns, royaltySplitRuns } from '../../temporal/row-runs.js';
+import { busMessageRuns, cloneRuns, royaltySplitRuns } from '../../temporal/row-runs.js';
 import { WorkflowLab } from '../workflows/support/workflow-lab.js';
 
 let lab: WorkflowLab;
@@ -19,6 +19,7 @@ const runOf = async (workflowId: string) => {
 test.each([
   ['a clone', cloneRuns, 'clone-agent', 'cloneAgent'],
   ['a split', royaltySplitRuns, 'royalty-split', 'payRoyaltySplit'],
+  ['a message of the bus', busMessageRuns, 'bus-message', 'deliverBusMessage'],
 ] as const)(
   'starting %s twice for one row makes one run, named by the row',
   async (_, runsOf, name, type) => {

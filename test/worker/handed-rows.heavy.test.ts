@@ -9,6 +9,8 @@ import { ChainPayments } from '../../src/money/payments/chain-payments.js';
 import { PaymentStore } from '../../src/money/payments/payment-store.js';
 import {
   accountDeletions,
+  busMessages,
+  busSignatures,
   clones,
   mails,
   payments,
@@ -141,6 +143,32 @@ const KINDS: readonly Kind[] = [
       const row = ROWS.royalty_splits?.(await newUser(database), 1) ?? {};
       await owner(insertSql('royalty_splits', { ...row, status: 'queued' }));
       return String(row.id);
+    },
+    againSeconds: 20,
+  },
+  {
+    kind: 'a message of the bus',
+    table: 'bus_messages',
+    handed: (start) => busMessages({ start }),
+    async written() {
+      const user = await newUser(database);
+      await owner(insertSql('agents', ROWS.agents?.(user, 1) ?? {}));
+      const row = ROWS.bus_messages?.(user, 1) ?? {};
+      await owner(insertSql('bus_messages', row));
+      return String(row.id);
+    },
+    againSeconds: 300,
+  },
+  {
+    kind: 'a text of the bus that is to be signed',
+    table: 'bus_signatures',
+    handed: (start) => busSignatures({ step: async (id) => void (await start(id)) }),
+    async written() {
+      const user = await newUser(database);
+      await owner(insertSql('agents', ROWS.agents?.(user, 1) ?? {}));
+      const id = randomUUID();
+      await owner(insertSql('bus_signatures', { ...ROWS.bus_signatures?.(user, 1), id }));
+      return id;
     },
     againSeconds: 20,
   },

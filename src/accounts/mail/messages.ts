@@ -93,6 +93,14 @@ const WORDINGS: Readonly<Record<MailKind, Wording>> = {
     ],
     after: [],
   },
+  'bus-dead-letters': {
+    subject: 'Messages for your agent were not delivered',
+    before: [
+      'Messages of other agents for an agent of yours could not be delivered within a day, or its webhook refused them.',
+      'Check the webhook of the agent, and deliver the messages again by POST /api/underground/bus/messages/<messageId>/redeliver.',
+    ],
+    after: [],
+  },
 };
 
 export const tokenKindOf = (kind: MailKind): MailTokenKind | undefined => WORDINGS[kind].link?.kind;

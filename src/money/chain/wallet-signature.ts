@@ -26,33 +26,45 @@ export interface SignedText {
  * Reports whether the wallet signed the text: by its key, which needs no chain, or as a contract,
  * deployed (ERC-1271) or not yet (ERC-6492).
  *
+ * @param gas the most gas that a contract may use; the node's own limit by default.
  * @throws ChainAwayError when a contract must be called while the chain is unavailable.
  */
 export async function isSignedByWallet(
   signed: SignedText,
   chain: ChainNode | undefined,
+  gas?: bigint,
 ): Promise<boolean> {
-  const hash = hashMessage(signed.text);
-  if (await isOfItsKey(hash, signed)) return true;
+  if (await isSignedByKey(signed)) return true;
   if (!chain) return false;
+  const hash = hashMessage(signed.text);
   const data = encodeDeployData({
     abi: erc6492SignatureValidatorAbi,
     args: [signed.address, hash, signed.signature],
     bytecode: erc6492SignatureValidatorByteCode,
   });
   try {
-    return YES.test(await chain.call({ data }));
+    return YES.test(await chain.call({ data, gas }));
   } catch (error) {
     if (error instanceof CallRevertedError) return false;
     throw error;
   }
 }
 
-async function isOfItsKey(hash: Hex, { address, signature }: SignedText): Promise<boolean> {
-  if (signature.length !== OF_A_KEY) return false;
+/** Reports whether the key of the address signed the text, which needs no chain. */
+export async function isSignedByKey({ address, signature, text }: SignedText): Promise<boolean> {
+  return (await recoveredSigner(text, signature)) === address;
+}
+
+/** Returns the address whose key signed the text, in lower case; undefined if the signature is of no key. */
+export async function recoveredSigner(text: string, signature: Hex): Promise<Hex | undefined> {
+  if (!isOfKeyLength(signature)) return undefined;
   try {
-    return (await recoverAddress({ hash, signature })).toLowerCase() === address;
+    const signer = await recoverAddress({ hash: hashMessage(text), signature });
+    return signer.toLowerCase() as Hex;
   } catch {
-    return false; // the signature is no point of the curve
+    return undefined; // the signature is no point of the curve
   }
 }
+
+/** Reports whether a signature has the length of a plain key's. */
+export const isOfKeyLength = (signature: Hex): boolean => signature.length === OF_A_KEY;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Hex } from 'viem';
-import { isSignedByWallet } from '../chain/wallet-signature.js';
+import { isSignedByKey, isSignedByWallet } from '../chain/wallet-signature.js';
 import { recordAudit } from '../../platform/audit/audit.js';
 import type { Requester } from '../../platform/audit/requester.js';
 import type { Chain } from '../chain/chain-node.js';
@@ -62,10 +62,12 @@ export class AgentWallets {
     const { secrets, chain } = this.#parts;
     const known = await findAgentWallet(by.tenant, owner);
     if (known !== undefined) return { address: known, isNew: false };
+    let isContract = false;
     if (brought) {
       const text = broughtWalletText(owner, brought.address);
+      isContract = !(await isSignedByKey({ ...brought, text }));
       const asked = chain.askedFor({ owner: owner.userId, isUrgent: true });
-      if (!(await isSignedByWallet({ ...brought, text }, asked))) {
+      if (isContract && !(await isSignedByWallet({ ...brought, text }, asked))) {
         throw new UnauthorizedError('Invalid signature');
       }
     }
@@ -82,7 +84,7 @@ export class AgentWallets {
         throw new ConflictError('Too many agent wallets', 'WALLET_LIMIT_REACHED', facts);
       }
       const made = brought
-        ? { address: brought.address, sealedKey: null }
+        ? { address: brought.address, sealedKey: null, isContract }
         : sealKey(secrets, userId);
       await db.Wallet.create({ id: randomUUID(), ...owner, kind: 'agent', ...made });
       const { actor, requestId } = by;

@@ -3,6 +3,7 @@ import { defineTable, type ModelOf, type RowOf, type Table } from './schema/tabl
 import * as accounts from './tables/accounts.js';
 import * as agents from './tables/agents.js';
 import * as billing from './tables/billing.js';
+import * as bus from './tables/bus.js';
 import * as clones from './tables/clones.js';
 import * as gas from './tables/gas.js';
 import * as heartbeats from './tables/heartbeats.js';
@@ -60,6 +61,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(paymentSettlements),
   ...Object.values(x402Payments),
   ...Object.values(billing),
+  ...Object.values(bus),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

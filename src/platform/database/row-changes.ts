@@ -3,7 +3,7 @@ import pg from 'pg';
 import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 
-/** Tables that notify of changed rows (`migrations/016-row-changes.ts`). */
+/** Tables that notify of changed rows (`migrations/016-row-changes.ts`, `migrations/029-bus.ts`). */
 export type AnnouncedTable =
   | 'mails'
   | 'risc_events'
@@ -12,7 +12,9 @@ export type AnnouncedTable =
   | 'clones'
   | 'royalty_splits'
   | 'payment_sessions'
-  | 'processor_events';
+  | 'processor_events'
+  | 'bus_messages'
+  | 'bus_signatures';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 5_000;

@@ -153,6 +153,15 @@ const missing = { nobody: 401, bob: 404 };
 const unpaid = { nobody: 401, bob: 402, anotherKey: 401 };
 const question = () => ({ user: ada.id, messages: [{ role: 'user', content: 'hello' }] });
 const config = () => ({ config: { taken: 'over' } });
+const busMessage = () => ({
+  messageId: 'm',
+  action: 'BOOKING_REQUEST',
+  from: agentId,
+  to: agentId,
+  payload: {},
+  timestamp: Math.floor(Date.now() / 1_000),
+  signature: `0x${'1'.repeat(130)}`,
+});
 const payment = () => ({
   userId: ada.id,
   agentId,
@@ -445,6 +454,25 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   },
   'GET /api/underground/splits/:id': { ...missing, anotherKey: 401 },
   'POST /api/underground/splits/:id/retry': { ...missing, anotherKey: 401 },
+  // The signature is the credential, and this one is of no wallet.
+  'POST /api/underground/bus/send': { nobody: 401, bob: 401, anotherKey: 401, body: busMessage },
+  'POST /api/underground/bus/sign': {
+    ...missing,
+    anotherKey: 401,
+    body() {
+      const { from, signature, ...message } = busMessage();
+      return { agentId, message };
+    },
+  },
+  'GET /api/underground/bus/messages/:messageId': { ...missing, anotherKey: 401 },
+  'POST /api/underground/bus/messages/:messageId/redeliver': { ...missing, anotherKey: 401 },
+  'PUT /api/underground/webhooks/:agentId': {
+    ...missing,
+    anotherKey: 401,
+    body: () => ({ url: 'https://example.com/' }),
+  },
+  'GET /api/underground/webhooks/:agentId': { ...missing, anotherKey: 401 },
+  'DELETE /api/underground/webhooks/:agentId': { ...missing, anotherKey: 401 },
   ...browsing({ ...missing, anotherKey: 401 }),
   // Accept only users' API keys: the internal key is refused.
   'POST /api/validate-key': { nobody: 401, bob: 401, anotherKey: 401 },

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { createContainersListener } from '../../../api/containers/containers.js';
 import type { Listening } from '../../../api/http/server.js';
 import { grantPlan } from '../../../src/accounts/accounts/subscriptions.js';
+import { createAgentBus } from '../../../src/agent-ai-services.js';
 import { AgentCallerLookup } from '../../../src/agents/credentials/agent-caller-lookup.js';
 import {
   createAgentSecrets,
@@ -49,7 +50,7 @@ beforeAll(async () => {
   const { dependencies } = site;
   const { ai, database, log, settings } = dependencies;
   const agentCallers = new AgentCallerLookup(database, settings.accounts);
-  const parts = { settings, database, agentCallers, ai, log };
+  const parts = { ...createAgentBus(dependencies), settings, database, agentCallers, ai, log };
   agents = await createContainersListener(parts).listen('127.0.0.1', 0);
 });
 afterEach(() => providers.behave());

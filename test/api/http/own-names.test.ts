@@ -6,6 +6,7 @@ import { createBackend } from '../../../api/backend/backend.js';
 import { createContainersListener } from '../../../api/containers/containers.js';
 import type { Listening } from '../../../api/http/server.js';
 import { createWeb } from '../../../api/web/web.js';
+import { createAgentBus } from '../../../src/agent-ai-services.js';
 import { AgentCallerLookup } from '../../../src/agents/credentials/agent-caller-lookup.js';
 import { HostListener } from '../../../src/agents/hosts/host-listener.js';
 import { LocalHost } from '../../../src/agents/hosts/local-host.js';
@@ -45,6 +46,7 @@ beforeAll(async () => {
     backend: createBackend(parts),
     agents: createContainersListener({
       ...parts,
+      ...createAgentBus(parts),
       agentCallers: new AgentCallerLookup(db, settings.accounts),
     }),
   };

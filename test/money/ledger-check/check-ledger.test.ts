@@ -409,7 +409,7 @@ describe('expired holds', () => {
     );
     const days = {
       ...{ agents: 0, operations: 0, transitions: 0, messages: 0, usage: 0, audit: 0 },
-      ...{ events: 0, payments: 0 },
+      ...{ events: 0, payments: 0, bus: 0 },
     };
     const retention = new Retention(db, days);
     expect([await retention.removeSome('holds'), await retention.removeSome('holds')]).toEqual([

@@ -12,6 +12,14 @@ const uuidOf = (user: string, n: number) =>
 /** Returns a number for columns that are unique across users. */
 const numberOf = (user: string, n: number) => Number.parseInt(uuidOf(user, n).slice(0, 12), 16);
 
+/** Both parties of a message: an agent and itself. */
+const bothOf = (user: string) => ({
+  from_agent: `${user}-agent-1`,
+  from_user: user,
+  to_agent: `${user}-agent-1`,
+  to_user: user,
+});
+
 /** Values for columns that accept only some values of their type. */
 const PARTICULARS: Readonly<Record<string, RowOf>> = {
   users: (user, n) => ({
@@ -91,6 +99,16 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     id: n === 1 ? user : `${user}-${n}`,
     session_id: uuidOf(user, n),
   }),
+  bus_messages: (user, n) => ({
+    id: numberOf(user, n),
+    ...bothOf(user),
+    service: 'negotiation',
+  }),
+  bus_threads: (user) => ({
+    ...{ agent_a: `${user}-agent-1`, user_a: user, agent_b: `${user}-agent-1`, user_b: user },
+    state: 'requested',
+  }),
+  bus_amplifications: (user) => bothOf(user),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   gas_reservations: (user, n) => ({ id: uuidOf(user, n) }),
   underground_events: (user, n) => ({ id: numberOf(user, n) }),

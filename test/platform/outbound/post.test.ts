@@ -7,7 +7,7 @@ import type { Connect } from '../../../src/platform/outbound/connect.js';
 import { OutboundClient, type OutboundPost } from '../../../src/platform/outbound/outbound.js';
 import { FORGED_HOSTS, FORGED_URLS, LYING_ANSWERS } from './forged.js';
 
-let answer: RequestListener;
+let answer: (...request: Parameters<RequestListener>) => unknown;
 const server = http.createServer((request, response) => answer(request, response));
 let port: number;
 let here: string;

@@ -41,6 +41,7 @@ export const retention = onContainer;
 export const ledgerCheck = onContainer;
 export const accountDeletion = onContainer;
 export const paying = onContainer;
+export const busDelivery = onContainer;
 export const untilOver = onContainer;
 export const handingOver = onContainer;
 export const heartbeat: ActivityOptions = {

@@ -28,6 +28,7 @@ import { migration as providerKeys } from './027-provider-keys.js';
 import { migration as checkouts } from './028-checkouts.js';
 import { migration as undergroundEvents } from './029-underground-events.js';
 import { migration as resaleDelay } from './030-resale-delay.js';
+import { migration as bus } from './031-bus.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -72,4 +73,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '028-checkouts', migration: checkouts },
   { name: '029-underground-events', migration: undergroundEvents },
   { name: '030-resale-delay', migration: resaleDelay },
+  { name: '031-bus', migration: bus },
 ];

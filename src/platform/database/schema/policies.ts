@@ -33,3 +33,10 @@ export const seenWith = (owner: string, table: string): Policy => ({
   owner,
   visible: `${PLATFORM.visible} OR EXISTS (SELECT FROM ${table} s WHERE s.id = ${owner})`,
 });
+
+/** Rows of two users, both of whom see them, and all rows for the platform. */
+export const seenByBoth = (owner: string, other: string): Policy => ({
+  owner,
+  visible: `${owner} = current_setting('app.user_id', true)
+  OR ${other} = current_setting('app.user_id', true) OR ${PLATFORM.visible}`,
+});

@@ -36,6 +36,8 @@ export const Wallet = table(
     sealedKey: nullable(text()),
     /** True if the key was imported, so that its owner may have a copy. */
     brought: withDefault(boolean(), false),
+    /** True for a brought wallet whose signatures only its contract verifies. */
+    isContract: withDefault(boolean(), false),
     /** `identityId` of the session that added the wallet, by itself or by its API key. */
     addedBy: nullable(text()),
     /** Set while an identity that led to the wallet is reported as hijacked. */

@@ -1,0 +1,105 @@
+import { findEntitlement } from '../accounts/accounts/entitlement.js';
+import type { AdminRules } from '../accounts/accounts/admin.js';
+import type { Database } from '../platform/database/database.js';
+import type { SecretBox } from '../platform/secrets/secret-box.js';
+import { ConflictError, NotFoundError, TooManyRequestsError } from '../lib/errors.js';
+import { secondsOfDayLeft } from '../lib/utc-day.js';
+import { PLAN_LIMITS, planRequired } from '../types/plans.js';
+import { digestOf, type PreparedMessage } from './bus-message.js';
+import { messageContext } from './sealed-contexts.js';
+
+/** Messages that an agent takes in an hour. */
+export const MAX_AN_HOUR = 600;
+
+/** Bytes of the stored messages of an owner, as sender and as recipient. */
+export const MAX_STORED_BYTES = 256 * 1024 * 1024;
+
+/** Seconds until a request may succeed for which messages of an hour, or stored ones, have to go. */
+const RETRY_AFTER_S = 60;
+
+interface Parts {
+  readonly database: Database;
+  readonly secrets: SecretBox;
+  readonly accounts: AdminRules;
+}
+
+interface Accepted {
+  readonly outcome: 'stored' | 'known' | 'other' | 'recipient' | 'daily' | 'hourly' | 'bytes';
+  /** The amount that counts toward the refusing limit. */
+  readonly current: string | null;
+}
+
+/** The storage of messages whose sender is known, within the limits of both owners. */
+export class BusAcceptance {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Stores a message for its delivery. The same message again changes nothing.
+   * @param userId the owner of the sender.
+   * @throws PaymentRequiredError without a plan; NotFoundError without the recipient; ConflictError for another
+   *   message of the same id; TooManyRequestsError
+   */
+  async accept({ canonical, message, service }: PreparedMessage, userId: string): Promise<void> {
+    const { accounts, database, secrets } = this.#parts;
+    const platform = database.asPlatform();
+    const entitlement = await findEntitlement(platform, userId, accounts);
+    if (!entitlement) throw planRequired();
+    const daily = PLAN_LIMITS[entitlement.plan].agentMessagesPerDay;
+    const { action, from, messageId, to } = message;
+    const [accepted] = await platform.query<Accepted>(
+      `SELECT outcome, current FROM accept_bus_message(
+         $from, $userId, $to, $messageId, $digest, $action, $service, $sealed, $daily, $hourly, $most)`,
+      {
+        ...{ from, userId, to, messageId, action, service, daily },
+        digest: digestOf(message),
+        sealed: secrets.seal(canonical, messageContext(from, messageId)),
+        hourly: MAX_AN_HOUR,
+        most: MAX_STORED_BYTES,
+      },
+    );
+    refuse(accepted, daily);
+  }
+}
+
+/** Throws the error of a message that was not accepted. */
+function refuse(accepted: Accepted | undefined, daily: number): void {
+  const current = Number(accepted?.current);
+  switch (accepted?.outcome) {
+    case 'other':
+      throw new ConflictError(
+        'Another message of this sender has this messageId: use a new one',
+        'MESSAGE_ID_REUSED',
+      );
+    case 'recipient':
+      throw new NotFoundError('Agent not found');
+    case 'daily':
+      throw limitReached(
+        'The messages of your plan for this day are used up: retry after midnight UTC',
+        { max: daily, resetS: secondsOfDayLeft() },
+        { current, limit: daily },
+      );
+    case 'hourly':
+      throw limitReached(
+        'The recipient takes no further message in this hour: retry later',
+        { max: MAX_AN_HOUR, resetS: RETRY_AFTER_S },
+        { current, limit: MAX_AN_HOUR },
+      );
+    case 'bytes':
+      throw limitReached(
+        'The stored messages of the sender or of the recipient are too large: retry when old ones are removed',
+        { max: MAX_STORED_BYTES, resetS: RETRY_AFTER_S },
+        { current, limit: MAX_STORED_BYTES },
+      );
+    default:
+  }
+}
+
+const limitReached = (
+  text: string,
+  limit: { readonly max: number; readonly resetS: number },
+  facts: { readonly current: number; readonly limit: number },
+) => new TooManyRequestsError(text, limit, 'MESSAGE_LIMIT_REACHED', facts);
