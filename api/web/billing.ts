@@ -24,6 +24,7 @@ import { person, planOfPerson } from '../auth/person.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
+import { checkout, creditPrice } from './credits.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
@@ -123,12 +124,13 @@ const action = z.discriminatedUnion(
     z.object({ action: z.literal('get-usage') }),
     z.object({ action: z.literal('enable-byok'), provider, apiKey }),
     z.object({ action: z.literal('disable-byok'), provider: provider.optional() }),
+    z.object({ action: z.literal('buy-credits'), price: creditPrice }),
   ],
   { error: 'Invalid action' },
 );
 
 /** Creates `GET|POST /api/billing` (spec 4.15). */
-export function billingEndpoints({ secrets, settings }: WebDependencies) {
+export function billingEndpoints({ checkouts, secrets, settings }: WebDependencies) {
   const { providers } = settings.ai;
   const own = area({ tag: 'Billing', auth: session });
   return [
@@ -146,11 +148,12 @@ export function billingEndpoints({ secrets, settings }: WebDependencies) {
       method: 'POST',
       path: PATH,
       operationId: 'runBillingAction',
-      summary: 'Get your usage of this month; store or delete your own key of an AI provider',
+      summary:
+        'Get your usage of this month; store or delete your own key of an AI provider; buy credits',
       body: action,
       limitOfCaller: LIMITS.billingOfUser,
-      responses: { 200: z.union([usage, z.strictObject({ byok })]) },
-      errors: [503],
+      responses: { 200: z.union([usage, z.strictObject({ byok }), checkout]) },
+      errors: [500, 503],
       async handler({ body, caller, origin, tenant }) {
         const { sessionId, user } = caller;
         const userId = user.id;
@@ -165,6 +168,8 @@ export function billingEndpoints({ secrets, settings }: WebDependencies) {
           case 'disable-byok':
             await disableOwnKeys(tenant, userId, body.provider, origin);
             return reply(200, { byok: await findByok(tenant, userId) });
+          case 'buy-credits':
+            return reply(200, await checkouts.start(tenant, userId, body.price));
         }
       },
     }),

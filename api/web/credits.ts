@@ -19,7 +19,7 @@ const CREDITS = '/api/credits';
 
 const billing = area({ tag: 'Billing', auth: session });
 
-const checkout = z
+export const checkout = z
   .strictObject({
     url: z.string().describe("The payment processor's page on which the checkout is paid"),
     sessionId: z.string().describe("The checkout's id at the payment processor"),
@@ -29,7 +29,11 @@ const checkout = z
 /** Amounts of credits on sale, in cents. */
 const AMOUNTS = ['500', '1000', '2500', '5000'] as const;
 
-const PRICES = AMOUNTS.map((amount) => `credits-${amount}` as const satisfies CreditPrice);
+/** The name of credits on sale. */
+export const creditPrice = z.enum(
+  AMOUNTS.map((amount) => `credits-${amount}` as const satisfies CreditPrice),
+  { error: 'Invalid price' },
+);
 
 const entry = z.strictObject({
   id: z.string(),
@@ -88,7 +92,7 @@ export function creditEndpoints({ checkouts, processorEvents }: WebDependencies)
       operationId: 'buyCredits',
       summary: "Start a purchase of credits, and go to the payment processor's page",
       query: z.object({
-        price: z.enum(PRICES, { error: 'Invalid price' }).describe('Credits on sale'),
+        price: creditPrice.describe('Credits on sale'),
       }),
       limitOfCaller: LIMITS.checkoutsOfUser,
       responses: { 303: 'redirect' },

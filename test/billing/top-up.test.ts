@@ -53,6 +53,17 @@ describe('purchase of credits', () => {
     expect(made?.success_url).toMatch(/\/dashboard\?done=credits-bought$/);
   });
 
+  test('is started by the action buy-credits, and needs a price on sale', async () => {
+    const act = (body: object) => site.web(ada, 'POST', '/api/billing', { body });
+    const bought = await act({ action: 'buy-credits', price: 'credits-5000' });
+    expect([bought.status, Object.keys(bought.body).sort()]).toEqual([200, ['sessionId', 'url']]);
+    expect(site.processor.sessions.get(bought.body.sessionId)?.amount_total).toBe(5_000);
+    for (const price of [undefined, 'solo']) {
+      const { body, status } = await act({ action: 'buy-credits', price });
+      expect([status, body.error]).toEqual([400, 'Invalid price']);
+    }
+  });
+
   test.each(['', '?price=', '?price=credits-501', '?price=solo'])(
     'refuses the price of /api/payproc/credits%s',
     async (query) => {
