@@ -51,7 +51,8 @@ export class OwnKeys {
   /** Returns the platform's providers, those of the keys with the keys. */
   addTo(providers: Providers): Providers {
     if (this.#keys.size === 0) return providers;
-    const own = [...this.#keys].map(([name, key]) => [name, withOwnKey(providers, name, key)]);
-    return { ...providers, ...Object.fromEntries(own) };
+    const all: Partial<Record<ProviderName, ProviderConfig>> = { ...providers };
+    for (const [name, key] of this.#keys) all[name] = withOwnKey(providers, name, key);
+    return all;
   }
 }

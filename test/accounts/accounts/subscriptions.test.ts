@@ -163,7 +163,7 @@ describe('several subscriptions of a user', () => {
     expect(await plansOfCarol()).toEqual({ plan: undefined, found: 'solo', active: false });
   });
 
-  test('of plans that have ended, the last one is found', async () => {
+  test('the last plan that ended is found if none holds', async () => {
     await buy('network', { period_start: '2025-01-01', period_end: '2025-02-01' });
     await buy('label', { period_start: '2025-01-01', period_end: '2025-03-01' });
     expect(await plansOfCarol()).toEqual({ plan: undefined, found: 'label', active: false });

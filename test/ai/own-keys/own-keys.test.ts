@@ -345,11 +345,11 @@ test('an own key can be replaced, and deleted alone or with all others', async (
     `SELECT action, subject FROM audit_log WHERE user_id = '${ada.id}' AND action LIKE 'provider-key%'
       ORDER BY id`,
   );
-  expect(actions.map(({ action, subject }) => `${action} ${subject}`)).toEqual([
-    'provider-key.enable openai',
-    'provider-key.enable openai',
-    'provider-key.disable openai',
-    'provider-key.disable groq',
+  expect(actions.map(({ action, subject }) => [action, subject])).toEqual([
+    ['provider-key.enable', 'openai'],
+    ['provider-key.enable', 'openai'],
+    ['provider-key.disable', 'openai'],
+    ['provider-key.disable', 'groq'],
   ]);
 });
 

@@ -2,6 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createWeb } from '../../../api/web/web.js';
+import { giveCredits } from '../../gateway/support.js';
+import { queryRows } from '../../platform/database/catalog.js';
+import { insertSql, ROWS } from '../../platform/database/rows.js';
 import { databaseAlone } from '../../support/dependencies.js';
 import { call } from '../../support/http.js';
 import { webAlone, type WebAlone } from '../../support/web-alone.js';
@@ -176,4 +179,32 @@ describe('/dashboard', () => {
     expect(text).toContain('&#60;script&#62;alert');
     expect(text).not.toContain('<script>alert');
   });
+});
+
+test('the dashboard shows plan, credits and own keys of AI providers', async () => {
+  const cookie = await signUp('Ada');
+  const section = async () => {
+    const { text } = await get('/dashboard', cookie);
+    return (
+      /<section aria-labelledby="about-plan-and-credits">.*?<\/section>/s.exec(text)?.[0] ?? ''
+    );
+  };
+  expect((await section()).replace(/\s+/g, ' ')).toMatch(
+    /<dd>\s*none\s*<\/dd>.*<dd>\s*\$0\.00\s*<\/dd>/,
+  );
+  expect(await section()).toContain('<option>anthropic</option>');
+  const { id } = (await get('/api/settings', cookie)).body.user;
+  await queryRows(
+    web.database.ownerUrl,
+    `${insertSql('subscriptions', { ...ROWS.subscriptions?.(id, 1), period_end: '2100-01-01' })};
+     INSERT INTO provider_keys (user_id, provider, sealed_key, created_at)
+       VALUES ('${id}', 'openai', 'a sealed key', now())`,
+  );
+  await giveCredits(web.database.db, id, 12_345_678n);
+  const shown = await section();
+  for (const part of ['solo, until', '$12.34', 'Delete your key of openai']) {
+    expect(shown).toContain(part);
+  }
+  expect(shown).toContain('<input type="hidden" name="action" value="disable-byok" />');
+  expect(shown).not.toContain('a sealed key');
 });
