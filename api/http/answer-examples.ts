@@ -55,6 +55,7 @@ const BY_FIELD: ReadonlyMap<string, string> = new Map(
     network: 'tempo',
     networkReason: 'No iptables',
     networks: 'tempo',
+    next: '42',
     nonce: '8c1D0aZq',
     note: 'Paid by run',
     openapi: '/openapi.json',

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 
-/** Tables that notify of changed rows (`migrations/016-row-changes.ts`, `migrations/029-bus.ts`). */
+/** Tables that notify of changed rows (`migrations/016-row-changes.ts`, `migrations/031-bus.ts`). */
 export type AnnouncedTable =
   | 'mails'
   | 'risc_events'
