@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { getAgent } from '../../src/agents/agents/agents.js';
+import { requireUndisputed } from '../../src/gateway/disputed-payer.js';
 import { UnauthorizedError } from '../../src/lib/errors.js';
 import { anonymous } from '../auth/anonymous.js';
 import { optionalSession } from '../auth/optional-session.js';
@@ -54,7 +55,7 @@ export function x402Endpoints({ x402, x402Payments }: WebDependencies) {
       idempotent: true,
       body: x402Request,
       responses: { 200: x402Answer },
-      errors: [401, 404, 503],
+      errors: [401, 402, 404, 503],
       async handler(request) {
         const { body, caller, idempotencyId: idempotencyKey, signal, tenant } = request;
         if (body.action === 'endpoints') return reply(200, await x402.endpoints(signal));
@@ -75,6 +76,7 @@ export function x402Endpoints({ x402, x402Payments }: WebDependencies) {
             const { keepAnswer, requestId } = request;
             x402Payments.requireEnabled();
             await getAgent(tenant, agentId);
+            await requireUndisputed(tenant, caller.user.id);
             const answer = await x402Payments.pay({
               id: idempotencyKey,
               requestId,

@@ -40,6 +40,10 @@ export const ERROR_CODES = {
     status: 409,
     cause: 'the agent has `limit` credentials: remove one first',
   },
+  CREDITS_DISPUTED: {
+    status: 402,
+    cause: 'a payment of yours is disputed, or you owe credits: settle that first',
+  },
   CREDITS_EXHAUSTED: {
     status: 402,
     cause: 'you have too few credits that may pay; with `price` and `remaining`',

@@ -8,6 +8,7 @@ import { createWeb } from '../../api/web/web.js';
 import { x402Settings } from '../../src/gateway/settings.js';
 import { X402Gateway } from '../../src/gateway/x402-gateway.js';
 import { endUnanswered, X402Payments } from '../../src/gateway/x402-payments.js';
+import { debtOf, transfer } from '../../src/money/ledger/ledger.js';
 import { readAreas } from '../../src/platform/environment/read.js';
 import { endX402PaymentsPeriodically } from '../../worker/end-x402-payments.js';
 import { makeAgent } from '../money/splits/support.js';
@@ -288,6 +289,34 @@ describe('a payment', () => {
     const { body, status } = await pay({ agentId: bob.agentId });
     expect([status, body]).toEqual([404, { success: false, error: 'Agent not found' }]);
     expect([asked, await rows()]).toEqual([[], []]);
+  });
+
+  test('is a 402 while a payment of its user is disputed', attack, async () => {
+    const dispute = (is: boolean) => `UPDATE checkouts SET is_disputed = ${is}`;
+    await owner(
+      `INSERT INTO checkouts (id, user_id, cents, currency, paid_at)
+       VALUES ('${randomUUID()}', '${ada.id}', 500, 'usd', now() - interval '9 days')`,
+    );
+    await owner(dispute(true));
+    const { body, status } = await pay();
+    expect([status, body]).toMatchObject([402, { success: false, code: 'CREDITS_DISPUTED' }]);
+    expect([asked, await rows()]).toEqual([[], []]);
+    await owner(dispute(false));
+    expect((await pay()).status).toBe(200);
+  });
+
+  test('is a 402 while its user owes credits', attack, async () => {
+    await transfer(database.db.asPlatform(), {
+      debit: debtOf(ada.id),
+      credit: 'processor',
+      amount: 1n,
+      currency: 'usd',
+      cause: `reversal:${randomUUID()}`,
+    });
+    const { body, status } = await pay();
+    expect([status, body]).toMatchObject([402, { success: false, code: 'CREDITS_DISPUTED' }]);
+    expect([asked, await rows()]).toEqual([[], []]);
+    expect((await pay({}, { by: await payer() })).status).toBe(200);
   });
 
   test.each(['X402_PAY_DAILY', 'X402_PAY_DAILY_TOTAL'])('is a 503 while %s is 0', async (name) => {
