@@ -3,10 +3,7 @@ import { authentication } from './authentication.js';
 import { bearerOf } from './bearer-token.js';
 import { session, type SessionCaller } from './session.js';
 
-/**
- * A session, or anonymous without a session or with a bearer token: no key is a session. Anonymous
- * `Idempotency-Key`s are ignored.
- */
+/** A session, or anonymous without a session or with a bearer token: no key is a session. */
 export const optionalSession = authentication<SessionCaller | AnonymousCaller>({
   name: 'optional-session',
   schemes: session.schemes,
@@ -17,8 +14,7 @@ export const optionalSession = authentication<SessionCaller | AnonymousCaller>({
     const signedIn = session.prepare(configs);
     return async (presented) => {
       const isBearer = bearerOf(presented.request) !== undefined;
-      const found = isBearer ? undefined : await signedIn(presented);
-      return found ?? { ...anonymousIdentity(presented), storesResponse: true };
+      return (isBearer ? undefined : await signedIn(presented)) ?? anonymousIdentity(presented);
     };
   },
 });

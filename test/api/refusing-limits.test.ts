@@ -18,6 +18,8 @@ import { passwordHashing } from '../../src/accounts/accounts/hashing-limiters.js
 import { ProviderError } from '../../src/ai/completion/provider-error.js';
 import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
 import { Quota } from '../../src/ai/usage/quota.js';
+import { BusAcceptance } from '../../src/bus/bus-acceptance.js';
+import { prepared } from '../../src/bus/bus-message.js';
 import { QuotaLimiter } from '../../src/lib/quota-limiter.js';
 import { X402Gateway } from '../../src/gateway/x402-gateway.js';
 import { X402Payments } from '../../src/gateway/x402-payments.js';
@@ -27,6 +29,7 @@ import { networksOf } from '../../src/platform/http/client-networks.js';
 import { ONE, sessionLab, type SessionLab } from '../money/sessions/support.js';
 import { makePayer, newAddress as newPayee } from '../money/splits/support.js';
 import { queryRows } from '../platform/database/catalog.js';
+import { insertSql, ROWS } from '../platform/database/rows.js';
 import { fails, startAiProviders, type AiProviders } from '../support/ai-providers.js';
 import { call, newAddress } from '../support/http.js';
 import { sendJson } from '../support/provider-stub.js';
@@ -292,6 +295,32 @@ const CASES: Readonly<Record<string, Case>> = {
       const entries = Object.fromEntries([1, 2, 3, 4].map((n) => [`s${n}`, {}]));
       const config = { runtime: { skills: { entries } } };
       return thrownBy(() => checkSkillLimit(config, { plan: 'label', isAdmin: false }));
+    },
+  },
+  'src/bus/bus-acceptance.ts': {
+    limit: 100,
+    resetS: DAY_S,
+    async refuse() {
+      const { database, dependencies } = lab.site;
+      const { id } = await lab.site.person();
+      for (const sql of [
+        insertSql('subscriptions', { ...ROWS.subscriptions?.(id, 1), plan: 'label' }),
+        insertSql('agents', ROWS.agents?.(id, 1) ?? {}),
+        `INSERT INTO bus_counts (user_id, day, sent)
+           VALUES ('${id}', (now() AT TIME ZONE 'UTC')::date, 100)`,
+      ]) {
+        await queryRows(database.ownerUrl, sql);
+      }
+      const acceptance = new BusAcceptance({
+        accounts: dependencies.settings.accounts,
+        database: database.db,
+        secrets: dependencies.secrets,
+      });
+      const agent = `${id}-agent-1`;
+      const message = { messageId: 'm', action: 'BOOKING_REQUEST', from: agent, to: agent };
+      return thrownBy(() =>
+        acceptance.accept(prepared({ ...message, payload: {}, timestamp: 0 }), id),
+      );
     },
   },
   'src/gateway/x402-payments.ts': {

@@ -130,6 +130,8 @@ describe('endpoints that accept a key', () => {
     expect(namesOf('any')).toEqual([
       'backend POST /api/validate-key',
       'web GET /api/auth/token-gating/verify',
+      'web GET /api/billing',
+      'web GET /api/credits',
       'web GET /api/wallet',
       'web GET /api/wallet/address',
       'web GET /api/wallet/sessions',

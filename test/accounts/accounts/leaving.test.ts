@@ -30,6 +30,7 @@ import {
 } from '../../../src/money/ledger/ledger.js';
 import { shownAddress } from '../../../src/money/chain/address.js';
 import { formatAmount } from '../../../src/types/money.js';
+import { messageContext, threadContext } from '../../../src/bus/sealed-contexts.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { insertSql, ROWS } from '../../platform/database/rows.js';
 import { leaveTraces, tracesOf, type Person } from '../../platform/database/traces.js';
@@ -470,8 +471,33 @@ describe('the audit log and a deleted account', () => {
 describe('the export of an account', () => {
   const exported = () => ask(ada, 'GET', '/api/settings/export');
 
+  /** Leaves rows in all tables, with texts of the bus that the export can open. */
+  async function leaveReadableTraces(person: Person): Promise<void> {
+    await leaveTraces(database.ownerUrl, person);
+    const { secrets } = alone.dependencies;
+    const of = `= '${person.id}'`;
+    const messages = await owner<{ id: string; from: string; messageId: string }>(
+      `SELECT id, from_agent AS "from", message_id AS "messageId" FROM bus_messages
+        WHERE from_user ${of}`,
+    );
+    for (const { from, id, messageId } of messages) {
+      const sealed = secrets.seal('{"payload":{}}', messageContext(from, messageId));
+      await owner(`UPDATE bus_messages SET sealed = '${sealed}' WHERE id = ${id}`);
+    }
+    const threads = await owner<{ a: string; b: string; booking: string }>(
+      `SELECT agent_a AS a, agent_b AS b, booking_id AS booking FROM bus_threads
+        WHERE user_a ${of}`,
+    );
+    for (const { a, b, booking } of threads) {
+      const sealed = secrets.seal('{}', threadContext(a, b, booking));
+      await owner(
+        `UPDATE bus_threads SET sealed_terms = '${sealed}' WHERE booking_id = '${booking}'`,
+      );
+    }
+  }
+
   test("the export of an account is a JSON file with all the account's data", async () => {
-    await leaveTraces(database.ownerUrl, ada);
+    await leaveReadableTraces(ada);
     await giveCredits(database.db, ada.id, 10_000n);
     const answer = await exported();
     expect(answer.status).toBe(200);
@@ -491,6 +517,7 @@ describe('the export of an account', () => {
         'messages',
         'usage',
       ],
+      ...['busWebhooks', 'busMessages', 'busThreads', 'busAmplifications'],
       ...['credits', 'checkouts', 'splits', 'gas', 'paymentSessions', 'vouchers', 'x402Payments'],
       ...['events', 'subscription', 'subscriptions', 'activity'],
     ]);
@@ -504,6 +531,10 @@ describe('the export of an account', () => {
       'agents',
       'messages',
       'usage',
+      'busWebhooks',
+      'busMessages',
+      'busThreads',
+      'busAmplifications',
       'credits',
       'checkouts',
       'splits',
@@ -537,7 +568,7 @@ describe('the export of an account', () => {
   });
 
   test('exports every address with its checksum', async () => {
-    await leaveTraces(database.ownerUrl, ada);
+    await leaveReadableTraces(ada);
     const wallet = '0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed';
     const unlinked = '0xfb6916095ca1df60bb79ce92ce3ea74c37c5d359';
     await owner(`UPDATE gas_reservations SET wallet = '${wallet}' WHERE user_id = '${ada.id}'`);
@@ -578,7 +609,7 @@ describe('the export of an account', () => {
   });
 
   test("exports an account's rows page by page, each once and in order", async () => {
-    await leaveTraces(database.ownerUrl, ada);
+    await leaveReadableTraces(ada);
     const agentId = `${ada.id}-agent-1`;
     await owner(
       `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, position, created_at)
@@ -620,7 +651,7 @@ describe('the export of an account', () => {
     async () => {
       const bob = await somebody();
       for (const each of [ada, bob]) {
-        await leaveTraces(database.ownerUrl, each);
+        await leaveReadableTraces(each);
         await owner(
           `INSERT INTO payment_vouchers (id, session_id, sequence, amount, cumulative, plugin, action)
          SELECT '${each.id}-' || n, s.id, n, 1000, 1000 * n, 'chain', 'transfers'
@@ -647,7 +678,7 @@ describe('the export of an account', () => {
   test('the export holds no secret, neither in the clear nor as stored', attack, async () => {
     ada = await withPassword();
     const { body: key } = await ask(ada, 'POST', '/api/keys', { body: { name: 'ci' } });
-    await leaveTraces(database.ownerUrl, ada);
+    await leaveReadableTraces(ada);
     await owner(
       `UPDATE agents SET config = '{"note": "n", "runtime": {"token": "of-a-channel-${ada.id}"}}'
         WHERE user_id = '${ada.id}'`,
@@ -683,8 +714,8 @@ describe('the export of an account', () => {
 
   test('the export holds no data of other users', attack, async () => {
     const bob = await somebody();
-    await leaveTraces(database.ownerUrl, bob);
-    await leaveTraces(database.ownerUrl, ada);
+    await leaveReadableTraces(bob);
+    await leaveReadableTraces(ada);
     const { text } = await exported();
     expect([bob.id, bob.email, bob.name].filter((mark) => text.includes(mark))).toEqual([]);
   });

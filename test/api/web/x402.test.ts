@@ -266,13 +266,6 @@ describe('POST /api/x402', () => {
     expect(new Set(asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(2);
   });
 
-  test("ignores an anonymous caller's Idempotency-Key", async () => {
-    const [headers, from] = [{ 'idempotency-key': 'a-key' }, newAddress()];
-    await ask({ action: 'endpoints' }, { headers, from });
-    const { status } = await ask({ action: 'endpoints' }, { headers, from });
-    expect([status, asked.length]).toEqual([200, 2]);
-  });
-
   const ACTION = 'Invalid action. Use: join-colony, fitness, pricing, endpoints, or pay';
   const LIMIT = 'Amount exceeds $100 limit. Contact support for higher limits.';
   const pay = { action: 'pay', agentId: 'an-agent', ...PAYMENT };
