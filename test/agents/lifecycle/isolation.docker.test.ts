@@ -442,7 +442,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
     ...missing,
     anotherKey: 401,
     body: () => ({
-      ...{ agentId, name: 'of bob', description: 'of bob', venue: 'of bob' },
+      ...{ agentId, name: 'of bob', description: "bob's event", venue: 'of bob' },
       ...{ eventDate: '2027-01-01', ticketPriceUsdc: '1', totalTickets: 1 },
     }),
   },
