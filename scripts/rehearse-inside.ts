@@ -26,8 +26,10 @@ import { loadProject } from './compose-loader.js';
 
 const DOCKER_GID = '998';
 const DOCKER_MS = 60_000;
+const GUARD_MS = 120_000;
 const CHAIN_PORT = 8545;
 const WEB = 'platform.localhost';
+const BACKEND = 'http://api:3001';
 const ANY_DIGEST = `sha256:${'0'.repeat(64)}`;
 
 /** Parts of the file that only a container has. */
@@ -36,6 +38,8 @@ const ONLY_CHECKED = [
   'networks: all processes share one, without a way out',
   'limits of memory, read-only file systems, restarts and logs',
 ];
+
+const hostList = z.array(z.object({ status: z.string(), network: z.string() }));
 
 const parts = z
   .object({
@@ -97,6 +101,7 @@ async function rehearse(cleanups: (() => Promise<void>)[]): Promise<void> {
   await step(`Starting ${Object.keys(services).length} services in their order`, () =>
     startInOrder(services, (name, service) => rehearsed.start(name, service, jobs.has(name))),
   );
+  await step('Waiting until the host guards its agents', untilGuarded);
   await takeTour();
   const unhealthy = await rehearsed.unhealthy();
   if (unhealthy.length > 0) {
@@ -189,15 +194,33 @@ async function writeVariables(others: NodeJS.ProcessEnv): Promise<void> {
   await writeFile(path.join(parts.folder, '.env.local'), lines.join(''));
 }
 
+/** Waits until the host takes agents and guards their networks. @throws StartFailure */
+async function untilGuarded(): Promise<void> {
+  const headers = { authorization: `Bearer ${await internalApiKey()}` };
+  const isGuarded = async () => {
+    const answer = await fetch(`${BACKEND}/api/hosts`, {
+      headers,
+      signal: AbortSignal.timeout(10_000),
+    });
+    const hosts = hostList.parse(await answer.json());
+    const takes = ({ network, status }: z.infer<typeof hostList>[number]) =>
+      status === 'ready' && network === 'guarded';
+    return hosts.some(takes) || undefined;
+  };
+  const found = await poll(isGuarded, { timeoutMs: GUARD_MS, everyMs: 1_000 });
+  if (found === undefined) throw new StartFailure('The host guards no networks of agents.');
+}
+
+const internalApiKey = () => readFile(path.join(PLACES.secrets, 'internal_api_key'), 'utf8');
+
 /** Takes the tour of an agent through the proxy, as a person on the internet. */
 async function takeTour(): Promise<void> {
   const authority = path.join(PLACES.volumes, 'caddy/caddy/pki/authorities/local/root.crt');
   globalAgent.options.ca = [...rootCertificates, await readFile(authority, 'utf8')];
-  const key = await readFile(path.join(PLACES.secrets, 'internal_api_key'), 'utf8');
   const facts = {
     webUrl: `https://${WEB}`,
-    backendUrl: 'http://api:3001',
-    internalApiKey: key,
+    backendUrl: BACKEND,
+    internalApiKey: await internalApiKey(),
     userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
   };
   await new AgentTour(facts, visit).go();

@@ -127,7 +127,7 @@ function updatesIn(events: readonly temporal.api.history.v1.IHistoryEvent[]) {
 async function paste(commands: string): Promise<string> {
   const run = promisify(execFile)('bash', ['-euo', 'pipefail', '-c', commands], {
     env: { ...process.env, INTERNAL_API_KEY: platform.internalApiKey },
-    timeout: 240_000,
+    timeout: 480_000,
   });
   try {
     return (await run).stdout;
