@@ -84,7 +84,7 @@ const AWAY = {
   'POST /api/skills/booking-settlement': [503],
   'GET /api/wallet': [500],
   'POST /api/wallet/create': [500],
-  'POST /api/billing': [503],
+  'POST /api/billing': [500, 503],
   'POST /api/wallet/sessions': [503],
   'GET /api/wallet/top-up': [500],
   'POST /api/wallet/top-up': [500],
