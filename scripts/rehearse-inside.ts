@@ -211,7 +211,9 @@ async function untilGuarded(): Promise<void> {
   if (found === undefined) throw new StartFailure('The host guards no networks of agents.');
 }
 
-const internalApiKey = () => readFile(path.join(PLACES.secrets, 'internal_api_key'), 'utf8');
+function internalApiKey(): Promise<string> {
+  return readFile(path.join(PLACES.secrets, 'internal_api_key'), 'utf8');
+}
 
 /** Takes the tour of an agent through the proxy, as a person on the internet. */
 async function takeTour(): Promise<void> {
