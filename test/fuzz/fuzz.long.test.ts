@@ -52,6 +52,13 @@ const HARD = [
   // Requires an x402 gateway.
   'web: GET /api/x402',
   'web: POST /api/x402',
+  // Require a payment processor.
+  'web: GET /api/wallet/top-up',
+  'web: POST /api/wallet/top-up',
+  'web: GET /api/payproc/credits',
+  // Require seven valid fields at once, and a webhook at a public address.
+  'backend: POST /api/underground/events',
+  'backend: DELETE /api/underground/webhooks/{agentId}',
   // Require credits, which no caller has here.
   'web: POST /api/v1/gateway',
   // Require a message, or the signature of a wallet.

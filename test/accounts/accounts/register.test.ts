@@ -139,7 +139,9 @@ describe('a referral code', () => {
       cause: `referral:${of}:${other}`,
     });
     expect(await credits()).toEqual([entry(ann.id, bob.id), entry(bob.id, ann.id)]);
-    expect(await getProfile(database.db.asUser(ann.id), ann.id)).toMatchObject({ credits: '1.000000' });
+    expect(await getProfile(database.db.asUser(ann.id), ann.id)).toMatchObject({
+      credits: '1.000000',
+    });
   });
 
   test('an unknown referral code creates neither an account nor a credit', async () => {
