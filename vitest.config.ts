@@ -25,6 +25,8 @@ const FIRST = [
   'test/e2e/own-engine.long.test.ts',
   'test/chaos/chaos-money.long.test.ts',
   'test/dev/start-faults.long.test.ts',
+  'test/billing/random-orders.long.test.ts',
+  'test/e2e/rehearse.long.test.ts',
   'test/dev/clean.long.test.ts',
   'test/agents/lifecycle/update.long.test.ts',
   'test/agents/watchdog/watchdog.long.test.ts',
