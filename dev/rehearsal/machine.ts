@@ -42,10 +42,10 @@ export const PLACES = {
 } as const;
 
 /** True on Linux as root, who may make namespaces and start a Docker engine. */
-export const canRehearse = process.platform === 'linux' && process.getuid?.() === 0;
+const canRehearse = process.platform === 'linux' && process.getuid?.() === 0;
 
 /** Returns the Debian packages that a rehearsal lacks on this machine. */
-export async function missingPackages(): Promise<readonly string[]> {
+async function missingPackages(): Promise<readonly string[]> {
   const found = await Promise.all(
     Object.entries(PROGRAMS).map(async ([name, of]) =>
       (await findProgram(name)) === undefined ? [of] : [],
