@@ -5,7 +5,7 @@ import type { SecretBox } from '../platform/secrets/secret-box.js';
 import { webStatus } from '../agents/agents/web-status.js';
 import { UnauthorizedError } from '../lib/errors.js';
 import { shownAddress } from '../money/chain/address.js';
-import { creditsOf, debtOf, grantedOf } from '../money/ledger/ledger.js';
+import { creditAccounts, creditEntries } from '../money/ledger/credit-entries.js';
 import { formatAmount } from '../types/money.js';
 import { listSplits } from '../money/splits/royalty-splits.js';
 import { usageSummary, type SummaryPosition } from '../ai/usage/reports.js';
@@ -362,23 +362,13 @@ async function* usage(tenant: TenantDatabase): AsyncGenerator<object[]> {
  * but no movement between these accounts.
  */
 async function* credits(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
-  // Each side of a transfer has its own index, in which each account is in order.
-  const side = (account: string, own: 'debit' | 'credit', other: 'debit' | 'credit') =>
-    `(SELECT id, ${own === 'debit' ? '-' : ''}amount AS amount, cause, created_at
-        FROM ledger_transfers
-       WHERE ${own} = ${account} AND ${other} NOT IN ($credits, $granted, $debt)
-         AND currency = 'usd' AND id > $after ORDER BY id LIMIT ${PAGE})`;
-  const sides = ['$credits', '$granted', '$debt'].flatMap((account) => [
-    side(account, 'debit', 'credit'),
-    side(account, 'credit', 'debit'),
-  ]);
   const entries = paged<{ amount: string }>(
     tenant,
     `SELECT id AS position, amount::text, split_part(cause, ':', 1) AS reason,
             created_at AS "createdAt"
-       FROM (${sides.join(' UNION ALL ')}) AS entries
+       FROM (${creditEntries(`id > $after ORDER BY id LIMIT ${PAGE}`)}) AS entries
       ORDER BY id LIMIT ${PAGE}`,
-    { credits: creditsOf(userId), granted: grantedOf(userId), debt: debtOf(userId) },
+    creditAccounts(userId),
   );
   for await (const page of entries) {
     yield page.map((entry) => ({ ...entry, amount: formatAmount(BigInt(entry.amount)) }));

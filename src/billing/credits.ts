@@ -1,4 +1,4 @@
-import { creditsOf, debtOf, grantedOf } from '../money/ledger/ledger.js';
+import { creditAccounts, creditEntries } from '../money/ledger/credit-entries.js';
 import type { TenantDatabase } from '../platform/database/database.js';
 
 /** A change of a user's credits, in base units; negative for a debit. */
@@ -34,28 +34,16 @@ export async function listCreditEntries(
   userId: string,
   { limit, before }: EntriesPage,
 ): Promise<{ items: CreditEntry[]; next: [id: string] | undefined }> {
-  // Each side of a transfer has its own index, in which each account is in order.
-  const side = (account: string, own: 'debit' | 'credit', other: 'debit' | 'credit') =>
-    `(SELECT id, ${own === 'debit' ? '-' : ''}amount AS amount, cause, created_at
-        FROM ledger_transfers
-       WHERE ${own} = ${account} AND ${other} NOT IN ($credits, $granted, $debt)
-         AND currency = 'usd' AND id < $before::bigint
-       ORDER BY id DESC LIMIT $most::integer)`;
-  const sides = ['$credits', '$granted', '$debt'].flatMap((account) => [
-    side(account, 'debit', 'credit'),
-    side(account, 'credit', 'debit'),
-  ]);
+  const entries = creditEntries('id < $before::bigint ORDER BY id DESC LIMIT $most::integer');
   const rows = await tenant.query<EntryRow>(
     `SELECT id::text, amount::text, split_part(cause, ':', 1) AS reason,
             CASE WHEN split_part(cause, ':', 1) = ANY ($withReference)
                  THEN split_part(cause, ':', 2) END AS reference,
             created_at AS "createdAt"
-       FROM (${sides.join(' UNION ALL ')}) AS entries
+       FROM (${entries}) AS entries
       ORDER BY entries.id DESC LIMIT $most::integer`,
     {
-      credits: creditsOf(userId),
-      granted: grantedOf(userId),
-      debt: debtOf(userId),
+      ...creditAccounts(userId),
       before: before ?? MAX_ID,
       most: limit + 1,
       withReference: WITH_REFERENCE,
