@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { prepared } from '../../src/bus/bus-message.js';
 import { getMessage, redeliver } from '../../src/bus/bus-messages.js';
-import { requireAgent } from '../../src/bus/bus-webhooks.js';
+import { getAgent } from '../../src/agents/agents/agents.js';
 import { anonymous } from '../auth/anonymous.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
@@ -76,7 +76,7 @@ export function busEndpoints({ bus: entrance, busSignatures, busWebhooks }: Back
       },
       errors: [404, 409, 503],
       async handler({ body, signal, tenant }) {
-        const { userId } = await requireAgent(tenant, body.agentId);
+        const { userId } = await getAgent(tenant, body.agentId);
         const unsigned = { ...body.message, from: body.agentId };
         const owner = { userId, agentId: body.agentId };
         const signature = await busSignatures.sign(owner, prepared(unsigned), signal);

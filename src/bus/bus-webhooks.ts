@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { getAgent } from '../agents/agents/agents.js';
 import { recordAudit } from '../platform/audit/audit.js';
 import type { Requester } from '../platform/audit/requester.js';
 import type { Statements } from '../platform/database/database.js';
@@ -46,7 +47,7 @@ export class BusWebhooks {
     agentId: string,
     { refuses, url }: Pick<Webhook, 'url' | 'refuses'>,
   ): Promise<NewWebhook> {
-    await requireAgent(by.tenant, agentId);
+    await getAgent(by.tenant, agentId);
     await this.#check(url);
     const secret = `whsec_${randomBytes(32).toString('base64url')}`;
     const sealed = this.#parts.secrets.seal(secret, webhookContext(agentId));
@@ -114,16 +115,3 @@ const recordOf = (by: Requester, action: string, subject: string, userId: string
 });
 
 const noWebhook = () => new NotFoundError('Webhook not found');
-
-/** Returns the owner of an agent. @throws NotFoundError if the tenant has no such agent that stays. */
-export async function requireAgent(
-  tenant: Statements,
-  agentId: string,
-): Promise<{ readonly userId: string }> {
-  const [agent] = await tenant.query<{ userId: string }>(
-    `SELECT user_id AS "userId" FROM agents WHERE id = $agentId AND desired <> 'deleted'`,
-    { agentId },
-  );
-  if (!agent) throw new NotFoundError('Agent not found');
-  return agent;
-}
