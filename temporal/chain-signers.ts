@@ -1,4 +1,4 @@
-import type { Client } from '@temporalio/client';
+import { WorkflowExecutionAlreadyStartedError, type Client } from '@temporalio/client';
 import type { Priority } from '@temporalio/common';
 import { wakeSignal } from '../workflows/chain-signer-messages.js';
 import type { chainSigner } from '../workflows/chain-signer.js';
@@ -29,15 +29,25 @@ export class ChainSigners {
    * @throws UnavailableError
    */
   async wake(signerId: string, owner?: string): Promise<void> {
-    await temporalCall(this.#client, CALL_TIMEOUT_MS, () =>
-      this.#client.workflow.signalWithStart<typeof chainSigner>('chainSigner', {
-        workflowId: chainSignerId(signerId),
-        taskQueue: PLATFORM_TASK_QUEUE,
-        args: [signerId],
-        signal: wakeSignal,
-        priority: owner === undefined ? BEFORE_OTHERS : { fairnessKey: owner },
-        workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-      }),
-    );
+    await temporalCall(this.#client, CALL_TIMEOUT_MS, async () => {
+      try {
+        await this.#signal(signerId, owner);
+      } catch (error) {
+        if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+        // A concurrent call has started the run, which has not received this signal.
+        await this.#signal(signerId, owner);
+      }
+    });
+  }
+
+  #signal(signerId: string, owner: string | undefined) {
+    return this.#client.workflow.signalWithStart<typeof chainSigner>('chainSigner', {
+      workflowId: chainSignerId(signerId),
+      taskQueue: PLATFORM_TASK_QUEUE,
+      args: [signerId],
+      signal: wakeSignal,
+      priority: owner === undefined ? BEFORE_OTHERS : { fairnessKey: owner },
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+    });
   }
 }
