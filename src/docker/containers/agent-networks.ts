@@ -138,8 +138,12 @@ export class AgentNetworks {
     );
   }
 
-  /** Returns the subnets of all other networks, and those that the host routes outside Docker. */
-  async takenSubnets(agentId: string): Promise<string[]> {
+  /**
+   * Returns the subnets of all other networks, and those that the host routes outside Docker.
+   *
+   * @param bridge the agent's own bridge, which has a route before Docker lists its network
+   */
+  async takenSubnets(agentId: string, bridge?: string): Promise<string[]> {
     const networks = await this.#client.call((docker, bound) => docker.listNetworks(bound));
     const isOwn = ({ Name }: Docker.NetworkInspectInfo) => Name === containerName(agentId);
     const own = networks.filter(isOwn).map(({ Options }) => Options?.[BRIDGE_NAME]);
@@ -147,7 +151,7 @@ export class AgentNetworks {
       .filter((network) => !isOwn(network))
       .flatMap((network) => network.IPAM?.Config ?? [])
       .flatMap(({ Subnet: subnet }) => (subnet?.includes('.') ? [subnet] : []));
-    return [...ofOthers, ...(await this.#routedElsewhere(own))];
+    return [...ofOthers, ...(await this.#routedElsewhere([...own, bridge]))];
   }
 
   /** @param bridges bridges whose routes are ignored. */
@@ -162,7 +166,9 @@ export class AgentNetworks {
   }
 
   async #overlaps({ agentId, subnet }: AgentContainerSpec): Promise<boolean> {
-    return (await this.takenSubnets(agentId)).some((used) => areOverlapping(used, subnet));
+    const bridge = bridgeName(this.#client.installation, subnet);
+    const taken = await this.takenSubnets(agentId, bridge);
+    return taken.some((used) => areOverlapping(used, subnet));
   }
 }
 
