@@ -118,13 +118,21 @@ test('processes share one helper and reuse it', async () => {
 test('a helper that another process has created and not started yet is shared, not replaced', async () => {
   const spec = await newAgent();
   const start = new Gate();
-  const slow = ask(spec, write('one'), newHelpers(), () => start.pass());
-  await until(async () => (await helpersOf(spec)).length === 1);
-  const made = await idOf(spec);
-  expect(await ask(spec, write('two'))).toMatchObject({ value: { size: 3 } });
-  start.open();
-  expect(await slow).toMatchObject({ value: { size: 3 } });
-  expect(await helpersOf(spec)).toEqual([made]);
+  const isCreated = new Gate();
+  const slow = ask(spec, write('one'), newHelpers(), () => {
+    isCreated.open();
+    return start.pass();
+  });
+  try {
+    await isCreated.pass();
+    const made = await idOf(spec);
+    expect(await ask(spec, write('two'))).toMatchObject({ value: { size: 3 } });
+    start.open();
+    expect(await slow).toMatchObject({ value: { size: 3 } });
+    expect(await helpersOf(spec)).toEqual([made]);
+  } finally {
+    start.open();
+  }
 });
 
 test('an answer that is too large for one frame arrives whole', async () => {
