@@ -7,10 +7,11 @@ import { signedInLinkPage, type OpenedLink } from './signed-in-link.js';
 export function adminLinkPage(opened: OpenedLink): HtmlReply<200> {
   return signedInLinkPage(opened, {
     title: 'Become an admin',
-    incomplete: 'This address is not complete. Open the whole link once more.',
+    incomplete: 'This address is incomplete. Open the whole link again.',
     signIn: 'Sign in to the account that the link is for.',
-    openAgain: 'open the link once more.',
-    signedIn: "You are signed in to this account. The link makes it an admin's, and works once.",
+    openAgain: 'open the link again.',
+    signedIn:
+      'You are signed in to this account. The link makes the account an admin, and works once.',
     form: {
       id: 'admin',
       endpoint: ['POST', ADMIN_LINK_PATH],

@@ -56,7 +56,7 @@ export function dashboardPage(shown: Dashboard): HtmlReply<200> {
           button: 'Sign out',
         }),
       )}
-      ${section('Leaving', leaving(profile))}
+      ${section('Your data', leaving(profile))}
     `,
   });
 }
@@ -74,7 +74,7 @@ function profileSection({ isAdmin, mail, profile }: Dashboard): Html {
   const facts: readonly (readonly [string, HtmlPart])[] = [
     ['Name', name],
     ['Email', html`${email} ${emailVerified ? '(confirmed)' : '(not confirmed)'}`],
-    ['To be confirmed', pendingEmail],
+    ['Email to be confirmed', pendingEmail],
     ['Referral code', referralCode],
     ['Since', formatTime(createdAt)],
     ['Rights', isAdmin ? 'admin' : undefined],
@@ -105,16 +105,15 @@ const resend = () =>
   form({
     id: 'resend',
     endpoint: ['POST', '/api/auth/verify-email/resend'],
-    successText: 'A link is on its way to you. It is good for a day.',
-    button: 'Send me the link to confirm once more',
+    successText: 'A link was sent to you. It is valid for a day.',
+    button: 'Send the confirmation link again',
   });
 
 const emailChange = () =>
   form({
     id: 'email',
     endpoint: ['PATCH', SETTINGS],
-    successText:
-      'A link is on its way to the new address, which becomes yours when you confirm it there.',
+    successText: 'A link was sent to the new address. Open it there to confirm the address.',
     fields: [
       { label: 'New email', name: 'email', type: 'email', autocomplete: 'email', maxLength: 254 },
     ],
@@ -139,7 +138,7 @@ function passwordChange({ email, hasPassword }: Profile): Html {
       choices: [keepKeys],
       button: hasPassword ? 'Change the password' : 'Set a password',
     },
-    // Password managers use it to store the password with its account.
+    // Password managers store the password with this address.
     html`<input type="email" autocomplete="username" value="${email}" hidden disabled />`,
   );
 }
@@ -149,7 +148,7 @@ function leaving({ email }: Profile): Html {
     id: 'export',
     endpoint: ['GET', `${SETTINGS}/export`],
     saves: 'account.json',
-    button: 'Download what there is of you here',
+    button: 'Download your data',
   })}
   ${form({
     id: 'delete',
@@ -182,8 +181,9 @@ function sessionList(sessions: readonly ListedSession[], current: string): Html 
     return html`<li>
       <p>
         <strong>${isCurrent ? 'This browser' : (session.userAgent ?? 'A program')}</strong><br />
-        By ${METHODS[session.method]} on ${begun}${session.address && ` from ${session.address}`};
-        last used on ${formatTime(session.lastSeenAt)}
+        Signed in by ${METHODS[session.method]} on
+        ${begun}${session.address && ` from ${session.address}`}; last used on
+        ${formatTime(session.lastSeenAt)}
       </p>
       ${
         isCurrent
@@ -219,7 +219,7 @@ function keyList(keys: readonly ApiKey[]): Html {
       html`<li>
         <p>
           <strong>${name}</strong> <code>${keyPreview}</code>: ${scopes.join(', ')}<br />
-          Made on ${formatTime(createdAt)};
+          Created on ${formatTime(createdAt)};
           ${lastUsed ? html`last used on ${formatTime(lastUsed)}` : 'not used yet'}
         </p>
         ${form({
@@ -233,8 +233,8 @@ function keyList(keys: readonly ApiKey[]): Html {
       </li>`,
   );
   return html`<p>
-      By a key your programs call the API. It can do what its scopes say; <code>money</code> pays
-      from the wallets that the platform keeps for you.
+      Programs call the API with a key. The scopes of a key limit what it can do;
+      <code>money</code> allows payments from the wallets that the platform keeps for you.
     </p>
     ${
       keys.length > 0
@@ -246,7 +246,7 @@ function keyList(keys: readonly ApiKey[]): Html {
     ${form({
       id: 'new-key',
       endpoint: ['POST', '/api/keys'],
-      successText: 'This is the key. Keep it now: it is not shown again.',
+      successText: 'This is the key. Store it now: it is not shown again.',
       shows: 'key',
       fields: [
         {
@@ -262,6 +262,6 @@ function keyList(keys: readonly ApiKey[]): Html {
         value: scope,
         checked: DEFAULT_KEY_SCOPES.includes(scope),
       })),
-      button: 'Make a key',
+      button: 'Create a key',
     })}`;
 }

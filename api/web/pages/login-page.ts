@@ -7,7 +7,7 @@ import { otherSignInMethods, type SignInMethods } from './sign-in-methods.js';
 
 /** Renders `/login`: all ways to sign in, and registration. */
 export function loginPage(given: {
-  /** Email of the signed-in user: people who must sign in again come here too. */
+  /** Email of the signed-in user, who may have to sign in again. */
   readonly email: string | undefined;
   readonly error?: string | undefined;
   readonly done?: string | undefined;
@@ -24,7 +24,7 @@ export function loginPage(given: {
       ${
         email &&
         html`<p>
-          You are signed in as ${email}. Sign in once more to do what asks for it, or go to your
+          You are signed in as ${email}. Sign in again for an action that requires it, or go to your
           <a href="/dashboard">dashboard</a>.
         </p>`
       }

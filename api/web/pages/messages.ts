@@ -5,7 +5,7 @@ const PROVIDERS = { Idp: 'the identity provider', Codehost: 'the code host' } as
 const REFUSALS: Readonly<Record<string, (provider: string) => string>> = {
   NotConfigured: (provider) => `Signing in by ${provider} is not set up here.`,
   AuthFailed: (provider) =>
-    `Signing in by ${provider} was not finished, or was begun in another browser. Try again.`,
+    `Signing in by ${provider} was not finished, or was started in another browser. Try again.`,
   TokenFailed: (provider) => `The answer from ${provider} could not be verified. Try again.`,
   NoEmail: (provider) =>
     `Your account at ${provider} has no verified email address. Verify one there, or sign in another way.`,
@@ -40,13 +40,13 @@ const DONE = {
   'session-ended': 'The session has ended.',
   'sessions-ended': 'All other sessions have ended.',
   deleting: 'Your account is being deleted, and you are signed out.',
-  linked: 'The account is now linked, and signs you in.',
-  unlinked: 'Unlinked: the sessions that it opened have ended.',
+  linked: 'The account is now linked. You can sign in with it.',
+  unlinked: 'The account is unlinked, and the sessions that it opened have ended.',
   'credits-bought':
-    'Your payment is done. Your credits appear as soon as the payment processor reports it.',
+    'Your payment is done. Your credits appear when the payment processor confirms the payment.',
   'credits-not-bought': 'No credits were bought.',
   'key-deleted': 'The key is deleted.',
-  'own-key-stored': 'Your own key is stored, and serves your calls to its provider.',
+  'own-key-stored': 'Your own key is stored and used for your calls to its provider.',
   'own-key-deleted': 'Your own key is deleted.',
 } as const;
 

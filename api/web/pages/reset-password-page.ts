@@ -18,7 +18,7 @@ export function resetPasswordPage(given: {
     content: section(
       given.mail
         ? requestForm()
-        : html`<p>This platform sends no mail. Ask whoever operates it for help.</p>`,
+        : html`<p>This platform sends no mail. Ask its operator for help.</p>`,
     ),
   });
 }
@@ -29,9 +29,8 @@ const section = (content: ReturnType<typeof html>) =>
 
 const passwordOf = (mail: boolean) =>
   html`<p>
-      The new password replaces the old one, and all sessions end, as do your API keys unless you
-      keep them.
-      ${mail && html`If the link has expired, <a href="/reset-password">get another</a>.`}
+      The new password replaces the old one. All sessions end, and all API keys unless you keep
+      them. ${mail && html`If the link has expired, <a href="/reset-password">get another</a>.`}
     </p>
     ${form({
       id: 'reset',
@@ -44,12 +43,12 @@ const passwordOf = (mail: boolean) =>
     })}`;
 
 const requestForm = () =>
-  html`<p>We mail you a link by which you set a new one.</p>
+  html`<p>We send you a link for setting a new password.</p>
     ${form({
       id: 'forgot',
       endpoint: ['POST', '/api/auth/forgot-password'],
       successText:
-        'If an account has this address, a link is on its way to it. It is good for an hour.',
+        'If an account has this address, a link was sent to it. It is valid for an hour.',
       fields: [{ label: 'Email', name: 'email', type: 'email', autocomplete: 'username' }],
       button: 'Send me a link',
     })}`;

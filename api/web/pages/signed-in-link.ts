@@ -31,8 +31,8 @@ function content({ email, hasToken }: OpenedLink, words: LinkWords): Html {
   if (!hasToken) return html`<p>${words.incomplete}</p>`;
   if (email === undefined) {
     return html`<p>
-        ${words.signIn} If you sign in to it in another way than by password,
-        <a href="/login">do that</a>, and ${words.openAgain}
+        ${words.signIn} To sign in without a password, use the
+        <a href="/login">sign-in page</a>, and ${words.openAgain}
       </p>
       <section aria-labelledby="with-password">
         <h2 id="with-password">With your password</h2>

@@ -103,6 +103,15 @@ async function sayWho(page: Page, email: string): Promise<void> {
   await page.waitForURL('**/dashboard*');
 }
 
+/** Makes the sessions of an account a day old. */
+async function outdateSignIn(email: string): Promise<void> {
+  await queryRows(
+    database.ownerUrl,
+    `UPDATE sessions SET created_at = now() - interval '1 day'
+      WHERE user_id = (SELECT id FROM users WHERE email = '${email}')`,
+  );
+}
+
 /** Adds a wallet to the page that approves every request. */
 async function giveWallet(page: Page): Promise<void> {
   const account = privateKeyToAccount(generatePrivateKey());
@@ -164,7 +173,7 @@ describe.skipIf(!hasBrowser)('web pages in a browser', () => {
     await forgetful.getByRole('link', { name: 'Forgot your password?' }).click();
     await forgetful.getByLabel('Email').fill(email);
     await forgetful.getByRole('button', { name: 'Send me a link' }).click();
-    await forgetful.getByText('a link is on its way').waitFor();
+    await forgetful.getByText('a link was sent to it').waitFor();
     await forgetful.goto(await linkMailedTo(email));
     await forgetful.getByLabel('New password').fill('another password of tests');
     await forgetful.getByRole('button', { name: 'Set the password' }).click();
@@ -182,7 +191,7 @@ describe.skipIf(!hasBrowser)('web pages in a browser', () => {
     const profile = page.getByRole('region', { name: 'Profile' });
     await profile.getByLabel('New email').fill(wanted);
     await profile.getByRole('button', { name: 'Change the email' }).click();
-    await profile.getByText('A link is on its way to the new address').waitFor();
+    await profile.getByText('A link was sent to the new address').waitFor();
     await page.goto(await linkMailedTo(wanted));
     await page.getByRole('button', { name: 'Confirm the address' }).click();
     await page.getByText('Your address is confirmed.').waitFor();
@@ -194,7 +203,7 @@ describe.skipIf(!hasBrowser)('web pages in a browser', () => {
     await signUp(page);
     const keys = page.getByRole('region', { name: 'API keys' });
     await keys.getByLabel('Name of a new key').fill('of a program');
-    await keys.getByRole('button', { name: 'Make a key' }).click();
+    await keys.getByRole('button', { name: 'Create a key' }).click();
     const key = await keys.getByRole('status').locator('code').textContent();
     expect(key).toMatch(/^sk_.{20}/);
     await page.reload();
@@ -259,19 +268,15 @@ describe.skipIf(!hasBrowser)('web pages in a browser', () => {
     await sayWho(page, `${randomUUID()}@elsewhere.example`);
     await page.getByText('The account is now linked').waitFor();
     await linked.getByRole('button', { name: /^Unlink/ }).click();
-    await page.getByText('Unlinked: the sessions').waitFor();
+    await page.getByText('The account is unlinked').waitFor();
     await linked.getByText('No linked accounts yet').waitFor();
   });
 
   test('a sensitive action requires a recent sign-in and leads to the sign-in page', async () => {
     const page = await visit();
     const email = await signUp(page);
-    await queryRows(
-      database.ownerUrl,
-      `UPDATE sessions SET created_at = now() - interval '1 day'
-        WHERE user_id = (SELECT id FROM users WHERE email = '${email}')`,
-    );
-    const leaving = page.getByRole('region', { name: 'Leaving' });
+    await outdateSignIn(email);
+    const leaving = page.getByRole('region', { name: 'Your data' });
     await leaving.getByRole('button', { name: /^Download/ }).click();
     await leaving.getByRole('link', { name: 'Sign in again' }).click();
     await signIn(page, email);
@@ -282,10 +287,23 @@ describe.skipIf(!hasBrowser)('web pages in a browser', () => {
     expect(await readFile(file, 'utf8')).toContain(email);
   });
 
+  test('a link that required a recent sign-in opens after the sign-in, once', async () => {
+    const page = await visit();
+    const email = await signUp(page);
+    await outdateSignIn(email);
+    const linked = page.getByRole('region', { name: 'Linked accounts' });
+    await linked.locator('#link-google button').click();
+    await linked.getByRole('link', { name: 'Sign in again' }).click();
+    await signIn(page, email);
+    await sayWho(page, `${randomUUID()}@elsewhere.example`);
+    await page.getByText('The account is now linked').waitFor();
+    expect(await page.evaluate('sessionStorage.length')).toBe(0);
+  });
+
   test('deleting the account requires its email address and signs the user out', async () => {
     const page = await visit();
     const email = await signUp(page);
-    const leaving = page.getByRole('region', { name: 'Leaving' });
+    const leaving = page.getByRole('region', { name: 'Your data' });
     await leaving.getByLabel('Your email').fill(email);
     await leaving.getByRole('button', { name: 'Delete the account' }).click();
     await page.getByText('Your account is being deleted').waitFor();

@@ -1,27 +1,33 @@
 // @ts-check
-// Sends the forms of the pages as the API wants them, and says how it went.
+// Submits the forms of the pages as JSON and shows the outcome.
 
 const TIMEOUT_MS = 60_000;
 
+/** Milliseconds after which a form that waits for a sign-in is not submitted any more. */
+const RESUME_WITHIN_MS = 10 * 60_000;
+
+/** Key of the session storage: the form to submit after the user has signed in again. */
+const RESUME = 'resume-after-sign-in';
+
 /** @typedef {Readonly<Record<string, unknown>>} Json */
 
-/** @typedef {{ request(asked: { method: string, params?: unknown[] }): Promise<unknown> }} Wallet */
+/** @typedef {{ request(call: { method: string, params?: unknown[] }): Promise<unknown> }} Wallet */
 
 /**
- * The wallet that the browser has, if it has one (EIP-1193).
+ * Returns the browser's wallet (EIP-1193).
  *
  * @returns {Wallet | undefined}
  */
-const walletOfBrowser = () => Reflect.get(window, 'ethereum');
+const browserWallet = () => Reflect.get(window, 'ethereum');
 
 /**
- * Asks the API.
+ * Calls the API.
  *
  * @param {string} method
  * @param {string} path
  * @param {Json} [body]
  */
-function ask(method, path, body) {
+function callApi(method, path, body) {
   return fetch(path, {
     method,
     redirect: 'error',
@@ -31,8 +37,10 @@ function ask(method, path, body) {
 }
 
 /**
+ * Reads a JSON answer.
+ *
  * @param {Response} answer
- * @returns {Promise<Json>} empty where it is none.
+ * @returns {Promise<Json>} an empty object for an answer of another type.
  */
 async function jsonOf(answer) {
   const isJson = answer.headers.get('content-type')?.startsWith('application/json');
@@ -40,10 +48,10 @@ async function jsonOf(answer) {
 }
 
 /**
- * What people have typed in, and the token of the address; a field that may be empty, and is, is not sent.
+ * Returns the fields of a form and the token of the page's URL, without empty optional fields.
  *
  * @param {HTMLFormElement} form
- * @returns {Json | undefined} undefined when it has no fields.
+ * @returns {Json | undefined} undefined for a form without fields.
  */
 function bodyOf(form) {
   const data = new FormData(form);
@@ -61,7 +69,7 @@ function bodyOf(form) {
 }
 
 /**
- * Has a wallet sign that its owner is here (EIP-4361).
+ * Lets the wallet sign a message that proves its owner's presence (EIP-4361).
  *
  * @param {Wallet} wallet
  * @param {string} chainId
@@ -70,7 +78,7 @@ function bodyOf(form) {
 async function walletProof(wallet, chainId) {
   const accounts = await wallet.request({ method: 'eth_requestAccounts' });
   const address = Array.isArray(accounts) ? String(accounts[0]) : '';
-  const { nonce } = await jsonOf(await ask('POST', '/api/auth/nonce'));
+  const { nonce } = await jsonOf(await callApi('POST', '/api/auth/nonce'));
   const message = [
     `${location.host} wants you to sign in with your Ethereum account:`,
     ...[address, '', 'This shows that the wallet is yours.', ''],
@@ -84,38 +92,60 @@ async function walletProof(wallet, chainId) {
 }
 
 /**
- * Says how it went, where the form has its place for that.
+ * Shows a message beside its form and moves the focus there.
  *
  * @param {HTMLFormElement} form
  * @param {'problem' | 'notice'} kind
- * @param {...(string | Node)} said
+ * @param {...(string | Node)} message
  */
-function say(form, kind, ...said) {
+function show(form, kind, ...message) {
   const outcome = /** @type {HTMLElement} */ (form.querySelector('.outcome'));
   outcome.classList.remove('problem', 'notice');
   outcome.classList.add(kind);
-  outcome.replaceChildren(...said);
+  outcome.replaceChildren(...message);
   outcome.focus();
 }
 
 /**
- * Says why something was refused.
+ * Shows the reason of a refused request.
  *
  * @param {HTMLFormElement} form
  * @param {Json} answer
  */
-function refuse(form, { code, error }) {
+function showRefusal(form, { code, error }) {
   if (code === 'REAUTHENTICATION_REQUIRED') {
     const link = document.createElement('a');
     link.href = '/login';
     link.textContent = 'Sign in again';
-    return say(form, 'problem', 'For this you must have signed in just now. ', link);
+    link.addEventListener('click', () => resumeAfterSignIn(form));
+    return show(form, 'problem', 'This action requires a recent sign-in. ', link);
   }
-  return say(form, 'problem', typeof error === 'string' ? `${error}.` : 'That did not work.');
+  return show(form, 'problem', typeof error === 'string' ? `${error}.` : 'The request failed.');
 }
 
 /**
- * Has the browser keep an answer as a file.
+ * Marks a form that opens a link, to be submitted on the page that follows the sign-in. The mark is in this
+ * tab's storage and not in a URL, so no foreign page can make one.
+ *
+ * @param {HTMLFormElement} form
+ */
+function resumeAfterSignIn(form) {
+  if (form.dataset.follows === undefined) return;
+  sessionStorage.setItem(RESUME, JSON.stringify({ form: form.id, at: Date.now() }));
+}
+
+/** Submits the form that waited for a sign-in, at most once. */
+function resume() {
+  const stored = sessionStorage.getItem(RESUME);
+  if (stored === null || location.pathname === '/login') return;
+  sessionStorage.removeItem(RESUME);
+  const { at, form: id } = JSON.parse(stored);
+  const form = document.getElementById(id);
+  if (form instanceof HTMLFormElement && Date.now() - at < RESUME_WITHIN_MS) void submit(form);
+}
+
+/**
+ * Saves an answer as a file.
  *
  * @param {Response} answer
  * @param {string} name
@@ -129,41 +159,52 @@ async function save(answer, name) {
 }
 
 /**
- * Goes on after something was done.
+ * Opens the page that follows a success, or shows the success.
  *
  * @param {HTMLFormElement} form
  * @param {Json} answer
  */
-function goOn(form, answer) {
+function showSuccess(form, answer) {
   const { follows, said = 'Done.', shows, then } = form.dataset;
   form.reset();
   if (follows !== undefined) return location.assign(String(answer[follows]));
   if (then === 'here') return location.reload();
   if (then !== undefined) return location.assign(then);
-  if (shows === undefined) return say(form, 'notice', said);
+  if (shows === undefined) return show(form, 'notice', said);
   const code = document.createElement('code');
   code.textContent = String(answer[shows]);
-  say(form, 'notice', said, ' ', code);
+  show(form, 'notice', said, ' ', code);
 }
 
-/** @param {HTMLFormElement} form */
+/**
+ * Sends a form and handles the answer.
+ *
+ * @param {HTMLFormElement} form
+ */
 async function send(form) {
   const { chainId, saves, sends = 'POST' } = form.dataset;
-  const wallet = walletOfBrowser();
+  const wallet = browserWallet();
   let body = bodyOf(form);
   if (chainId !== undefined && wallet !== undefined) {
-    // Who says no to the wallet has said so there already.
+    // The wallet has shown its own message when its owner declines.
     body = await walletProof(wallet, chainId).catch(() => undefined);
-    if (body === undefined) return say(form, 'problem', 'The wallet has not signed.');
+    if (body === undefined) return show(form, 'problem', 'The wallet did not sign.');
   }
-  const answer = await ask(sends, new URL(form.action).pathname, body);
-  if (answer.status === 401 && !('signsIn' in form.dataset)) return location.assign('/login');
-  if (!answer.ok) return refuse(form, await jsonOf(answer));
+  const answer = await callApi(sends, new URL(form.action).pathname, body);
+  if (answer.status === 401 && !('signsIn' in form.dataset)) {
+    resumeAfterSignIn(form);
+    return location.assign('/login');
+  }
+  if (!answer.ok) return showRefusal(form, await jsonOf(answer));
   if (saves !== undefined) return save(answer, saves);
-  goOn(form, await jsonOf(answer));
+  showSuccess(form, await jsonOf(answer));
 }
 
-/** @param {HTMLFormElement} form */
+/**
+ * Sends a form once, however often its button is pressed.
+ *
+ * @param {HTMLFormElement} form
+ */
 async function submit(form) {
   const button = form.querySelector('button');
   if (!button || button.disabled) return;
@@ -171,16 +212,17 @@ async function submit(form) {
   try {
     await send(form);
   } catch {
-    say(form, 'problem', 'The platform did not answer. Try again.');
+    show(form, 'problem', 'The platform did not answer. Try again.');
   } finally {
     button.disabled = false;
   }
 }
 
 for (const form of document.querySelectorAll('form')) {
-  if (form.dataset.chainId !== undefined) form.hidden = walletOfBrowser() === undefined;
+  if (form.dataset.chainId !== undefined) form.hidden = browserWallet() === undefined;
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     void submit(form);
   });
 }
+resume();
