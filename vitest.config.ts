@@ -24,6 +24,7 @@ const FIRST = [
   'test/e2e/own-engine.long.test.ts',
   'test/chaos/chaos-money.long.test.ts',
   'test/dev/start-faults.long.test.ts',
+  'test/dev/start-tours.long.test.ts',
   'test/billing/random-orders.long.test.ts',
   'test/dev/clean.long.test.ts',
   'test/agents/lifecycle/update.long.test.ts',
@@ -34,7 +35,7 @@ const FIRST = [
   'test/agents/lifecycle/lifecycle.docker.test.ts',
   'test/agents/lifecycle/isolation.docker.test.ts',
   'test/workflows/watchdog.heavy.test.ts',
-  'test/workflows/operations.heavy.test.ts',
+  'test/workflows/operations.long.test.ts',
 ];
 
 /** Hashes passwords in 8 ms instead of 240, of which tests make hundreds. */
