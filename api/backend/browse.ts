@@ -59,7 +59,8 @@ export function browseEndpoints({ database, directory, settings, workspace }: Ba
     browseWrite.handledBy(async (request) => {
       const { agentId, content, path } = request.body;
       const of = await workspaceOf(request, agentId);
-      return reply(200, { ok: true, ...(await of.write(path, content)) });
+      const written = await of.write(path, content);
+      return reply(200, { ok: true, path, size: written.size });
     }),
     browseGitStatus.handledBy(async (request) => {
       const of = await workspaceOf(request, request.query.agentId);

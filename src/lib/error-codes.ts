@@ -61,6 +61,7 @@ export const ERROR_CODES = {
     status: 409,
     cause: 'the agent has `limit` events: retention removes past ones',
   },
+  FILE_CHANGED: { status: 409, cause: 'the file has another `etag`: read the file again' },
   FILE_EXISTS: { status: 409, cause: 'the file exists already' },
   HOST_GONE: { status: 409, cause: "the agent's host and its memory are lost: remove the agent" },
   HOST_REMOVING: { status: 409, cause: 'the host is being removed' },

@@ -95,7 +95,13 @@ function perform(call: HelperCall, signal: AbortSignal): Promise<unknown> {
     case 'read':
       return workspace.read(call.path);
     case 'write':
-      return workspace.write(call.path, call.content, signal);
+      return workspace.write(call.path, call.content, { etag: call.etag, signal });
+    case 'append':
+      return workspace.append(call.path, call.content, { etag: call.etag, signal });
+    case 'memory':
+      return workspace.memoryFiles(signal);
+    case 'search':
+      return workspace.findInMemory(call.query, signal);
     case 'status':
       return workspace.gitStatus(signal);
     case 'diff':

@@ -3,8 +3,9 @@ import { isErrorCode, type ErrorCode } from '../lib/error-codes.js';
 import type { Diff } from './git/diff.js';
 import type { Commit } from './git/log.js';
 import type { Status } from './git/status.js';
-import type { ReadFile } from './files/files.js';
+import type { ReadFile, StoredFile } from './files/files.js';
 import type { TreeNode } from './files/tree.js';
+import type { MemoryListing, MemoryMatch } from './memory/memory-listing.js';
 import type { Pushed, Synced, WrittenFile } from './workspace.js';
 
 /* Calls to a workspace in a container or on another host, and their answers, as JSON. */
@@ -14,7 +15,20 @@ const text = z.string();
 export const workspaceCall = z.discriminatedUnion('what', [
   z.strictObject({ what: z.literal('tree'), depth: z.number() }),
   z.strictObject({ what: z.literal('read'), path: text }),
-  z.strictObject({ what: z.literal('write'), path: text, content: text }),
+  z.strictObject({
+    what: z.literal('write'),
+    path: text,
+    content: text,
+    etag: text.optional(),
+  }),
+  z.strictObject({
+    what: z.literal('append'),
+    path: text,
+    content: text,
+    etag: text.optional(),
+  }),
+  z.strictObject({ what: z.literal('memory') }),
+  z.strictObject({ what: z.literal('search'), query: text }),
   z.strictObject({ what: z.literal('status') }),
   z.strictObject({ what: z.literal('diff'), path: text.optional() }),
   z.strictObject({ what: z.literal('log'), limit: z.number() }),
@@ -24,10 +38,21 @@ export const workspaceCall = z.discriminatedUnion('what', [
 export type WorkspaceCall = z.infer<typeof workspaceCall>;
 export type WorkspaceOperation = WorkspaceCall['what'];
 
+const WRITES: ReadonlySet<WorkspaceOperation> = new Set(['write', 'append', 'sync']);
+
+export const isWriting = ({ what }: WorkspaceCall): boolean => WRITES.has(what);
+
+/** Reports whether a call may be made again after a lost answer: its second run does no more than its first. */
+export const isRepeatable = (call: WorkspaceCall): boolean =>
+  !isWriting(call) || (call.what === 'write' && call.etag === undefined);
+
 export interface WorkspaceAnswers {
   readonly tree: TreeNode;
   readonly read: ReadFile;
   readonly write: WrittenFile;
+  readonly append: StoredFile;
+  readonly memory: MemoryListing;
+  readonly search: readonly MemoryMatch[];
   readonly status: Status | { readonly isGitRepo: false };
   readonly diff: Diff;
   readonly log: readonly Commit[];
@@ -57,7 +82,20 @@ const ANSWERS: { readonly [W in WorkspaceOperation]: z.ZodType<WorkspaceAnswers[
     modified: text,
     encoding: z.literal('base64').optional(),
   }),
-  write: z.object({ path: text, size: z.number() }),
+  write: z.object({
+    path: text,
+    size: z.number(),
+    modified: text.optional(),
+    etag: text.optional(),
+  }),
+  append: z.object({ path: text, size: z.number(), modified: text, etag: text }),
+  memory: z.object({
+    files: z.array(
+      z.object({ path: text, size: z.number(), modified: text, etag: text.nullable() }),
+    ),
+    truncated: yes.optional(),
+  }),
+  search: z.array(z.object({ path: text, line: z.number(), text })),
   status: z.union([
     z.object({ isGitRepo: z.literal(false) }),
     z.object({

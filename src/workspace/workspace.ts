@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { BadRequestError, ConflictError, NotFoundError, ServiceError } from '../lib/errors.js';
 import { FairLimiter } from '../lib/fair-limiter.js';
-import { readFile, writeFile, type ReadFile } from './files/files.js';
+import { Turns } from '../lib/turns.js';
+import { appendFile, readFile, writeFile, type ReadFile, type StoredFile } from './files/files.js';
 import { clearScratch, Folder } from './files/folder.js';
 import { diffOf, type Diff } from './git/diff.js';
 import { withView, type GitView } from './git/git-view.js';
@@ -19,6 +20,12 @@ import {
   type Committed,
 } from './git/sync.js';
 import { clearViews, type WorkspacePlace } from './git/view-folder.js';
+import {
+  listMemory,
+  searchMemory,
+  type MemoryListing,
+  type MemoryMatch,
+} from './memory/memory-listing.js';
 import { runWithDeadline } from './run-with-deadline.js';
 import { segmentsOf } from './files/segments.js';
 import { treeOf, type TreeNode } from './files/tree.js';
@@ -43,17 +50,28 @@ export interface Synced extends Pushed {
   readonly message: string;
 }
 
-export interface WrittenFile {
-  readonly path: string;
-  /** Size in bytes. */
-  readonly size: number;
+/** A written file. A host of the previous release reports neither time nor etag. */
+export type WrittenFile = Pick<StoredFile, 'path' | 'size'> & Partial<StoredFile>;
+
+interface Writable {
+  write(path: string, content: string, options?: WriteOptions): Promise<WrittenFile>;
 }
 
 /** The files of one folder and their git state, local or remote. */
 export type Files = Pick<
   Workspace,
-  'tree' | 'read' | 'write' | 'gitStatus' | 'gitDiff' | 'gitLog' | 'gitSync'
->;
+  'tree' | 'read' | 'gitStatus' | 'gitDiff' | 'gitLog' | 'gitSync'
+> &
+  Writable;
+
+/** The files of an agent's memory, local or remote. */
+export type Memory = Pick<Workspace, 'read' | 'append' | 'memoryFiles' | 'findInMemory'> & Writable;
+
+export interface WriteOptions {
+  /** The etag that the file must have. */
+  readonly etag?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
 
 interface WorkspaceParts {
   /** Absolute path of the folder, which is created at its first use. */
@@ -76,6 +94,8 @@ export class Workspace {
   readonly #parts: WorkspaceParts;
   readonly #limiter = new FairLimiter({ atOnce: GIT_AT_ONCE });
   readonly #kept = new ViewFolderCache();
+  /** Changes of one file take turns, so that an etag names what the change replaces. */
+  readonly #turns = new Turns();
   #isSyncing = false;
   #cleared: Promise<void> | undefined;
 
@@ -91,8 +111,21 @@ export class Workspace {
     return this.#in(({ root }) => readFile(root, path));
   }
 
-  write(path: string, content: string, signal?: AbortSignal): Promise<WrittenFile> {
-    return this.#in(({ root }) => writeFile(root, path, content, signal));
+  write(path: string, content: string, options?: WriteOptions): Promise<StoredFile> {
+    return this.#change(path, (root) => writeFile(root, path, content, options));
+  }
+
+  /** Appends to a file, without losing what the agent writes at the same time. */
+  append(path: string, content: string, options?: WriteOptions): Promise<StoredFile> {
+    return this.#change(path, (root) => appendFile(root, path, content, options));
+  }
+
+  memoryFiles(signal?: AbortSignal): Promise<MemoryListing> {
+    return this.#in(({ root }) => listMemory(root, signal));
+  }
+
+  findInMemory(query: string, signal?: AbortSignal): Promise<readonly MemoryMatch[]> {
+    return this.#in(({ root }) => searchMemory(root, query, signal));
   }
 
   gitStatus(signal?: AbortSignal): Promise<Status | { readonly isGitRepo: false }> {
@@ -184,6 +217,10 @@ export class Workspace {
         return repository && withView(place, repository, ending, use, this.#kept.lend);
       }),
     );
+  }
+
+  #change<T>(path: string, change: (root: Folder) => Promise<T>): Promise<T> {
+    return this.#turns.run(path, () => this.#in(({ root }) => change(root)));
   }
 
   async #in<T>(use: (place: WorkspacePlace) => Promise<T>): Promise<T> {

@@ -18,7 +18,9 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { filesBelow } from '../../dev/files-below.js';
 import { ServiceError } from '../../src/lib/errors.js';
+import type { ReadFile, StoredFile } from '../../src/workspace/files/files.js';
 import { Random } from '../support/random.js';
+import { long, REFUSED } from './refused-paths.js';
 import { testWorkspace, type TestWorkspace } from './support.js';
 
 const SECRET = 'the secret of another user';
@@ -34,79 +36,6 @@ beforeEach(async () => {
   await at.put('.git/config', SECRET);
 });
 afterEach(() => at.close());
-
-const long = (bytes: number) => 'a'.repeat(bytes);
-
-/** Paths that are refused with 400 for reads and writes. */
-const REFUSED = [
-  ...[
-    '',
-    '.',
-    '..',
-    '/',
-    '//',
-    './',
-    '../',
-    '/.',
-    '/..',
-    '...//',
-    'a//b',
-    'a/',
-    '/a',
-    './a',
-    'a/.',
-  ],
-  ...['../secret.txt', '../other/secret.txt', 'folder/../mine.txt', 'folder/../../secret.txt'],
-  ...[
-    'folder/..',
-    '../work/mine.txt',
-    'a/../../../etc/passwd',
-    'folder/./deep.txt',
-    'folder//deep.txt',
-  ],
-  ...[
-    '/etc/passwd',
-    '//etc/passwd',
-    '/proc/self/environ',
-    '/dev/zero',
-    '/dev/stdin',
-    '~/../../etc/..',
-  ],
-  ...['C:', 'c:/windows', 'C:\\windows', 'z:mine.txt', '\\', '\\etc\\passwd', '..\\secret.txt'],
-  ...['folder\\..\\mine.txt', 'folder\\deep.txt', '\\\\server\\share', 'a\\', 'mine.txt\\..'],
-  ...['mine.txt\0', '\0', 'mine.txt\0.png', 'folder/\0/deep.txt', '../\0', '\ud800', 'a/\udfff/b'],
-  ...[
-    '.git',
-    '.git/config',
-    '.GIT/config',
-    '.Git',
-    '.gIt/HEAD',
-    'folder/.git',
-    'folder/.git/config',
-  ],
-  ...['folder/.GIT/hooks/x', '.git ', '.git.', '.git. .', '.git /config', 'git~1', 'GIT~1/config'],
-  // Spellings of HFS+, and of NTFS: streams and short names.
-  ...[
-    '.g\u200cit/config',
-    '\ufeff.GIT',
-    '.git\u206f',
-    'folder/.gi\u202et/x',
-    '.\u200dg\u200ei\u200ft',
-  ],
-  ...['.git::$INDEX_ALLOCATION/config', '.git:$i30:$INDEX_ALLOCATION', '.git. ::$DATA', '.GIT:x'],
-  ...['git~2', 'git~1 .', 'git~1::$INDEX_ALLOCATION/config', 'folder/GI7D29~1/config', 'gi00ff~12'],
-  ...['.agent-platform-TMP/x', '.agent-platform-tmp. /x', '.agent-platform-tmp::$DATA'],
-  ...['.git/', '.git/../mine.txt', '.git/./config', 'a/b/.git', '.agent-platform-tmp'],
-  ...['.agent-platform-tmp/x', 'folder/.agent-platform-tmp/x'],
-  ...[
-    long(256),
-    `${long(256)}/a`,
-    `a/${long(256)}`,
-    'é'.repeat(128),
-    `${`${long(99)}/`.repeat(41)}a`,
-  ],
-  ...['mine.txt/', 'folder/', '/mine.txt', '//mine.txt', '../../../../../../../../etc/shadow'],
-];
 
 /** Odd paths that are nothing but names. */
 const ODD_NAMES = [
@@ -219,7 +148,7 @@ test('paths of misleading pieces never read or write outside the workspace', asy
       () => pieces[draw.below(pieces.length)],
     );
     const given = names.join(draw.below(8) === 0 ? '\\' : '/');
-    const answer = await settled(
+    const answer = await settled<ReadFile | StoredFile>(
       each % 2 === 0 ? at.workspace.read(given) : at.workspace.write(given, 'mine'),
     );
     expect([given, JSON.stringify(answer).includes(SECRET)]).toEqual([given, false]);
@@ -323,7 +252,7 @@ test('folders that become links during 5,000 reads and writes lead nowhere', asy
   const enough = () => swaps > 10 && done > 10;
   const work = async (worker: number) => {
     for (let each = 0; each < 625 || (each < 62_500 && !enough()); each += 1) {
-      const answer = await settled(
+      const answer = await settled<ReadFile | StoredFile>(
         each % 5 === 0
           ? at.workspace.write(`swapped/sub/${worker}.txt`, 'mine')
           : at.workspace.read('swapped/secret.txt'),

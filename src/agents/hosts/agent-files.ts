@@ -1,7 +1,7 @@
 import type { AgentRef } from '../../types/agent-ref.js';
 import { BadGatewayError, ServiceError } from '../../lib/errors.js';
 import { tryParseJson } from '../../lib/json.js';
-import type { Files } from '../../workspace/workspace.js';
+import type { Files, Memory, WriteOptions } from '../../workspace/workspace.js';
 import {
   readAnswer,
   readRefusal,
@@ -22,7 +22,7 @@ const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
  * while the memory is replaced, UnavailableError if the host is unreachable or busy, and BadGatewayError
  * after an interruption: the change may have been made.
  */
-export class AgentFiles implements Files {
+export class AgentFiles implements Files, Memory {
   readonly #hosts: Hosts;
   readonly #agent: AgentRef;
 
@@ -39,8 +39,20 @@ export class AgentFiles implements Files {
     return this.#ask({ what: 'read', path });
   }
 
-  write(path: string, content: string) {
-    return this.#ask({ what: 'write', path, content });
+  write(path: string, content: string, { etag, signal }: WriteOptions = {}) {
+    return this.#ask({ what: 'write', path, content, ...(etag !== undefined && { etag }) }, signal);
+  }
+
+  append(path: string, content: string, { etag, signal }: WriteOptions = {}) {
+    return this.#ask({ what: 'append', path, content, etag }, signal);
+  }
+
+  memoryFiles(signal?: AbortSignal) {
+    return this.#ask({ what: 'memory' }, signal);
+  }
+
+  findInMemory(query: string, signal?: AbortSignal) {
+    return this.#ask({ what: 'search', query }, signal);
   }
 
   gitStatus(signal?: AbortSignal) {

@@ -38,6 +38,7 @@ import { GIT_MS } from '../../workspace/git/run-git.js';
 import { runWithDeadline } from '../../workspace/run-with-deadline.js';
 import {
   readAnswer,
+  isWriting,
   readPushed,
   readRefusal,
   type WorkspaceCall,
@@ -173,8 +174,7 @@ export class LocalHost implements HostAccess {
     const { agentId, userId } = agent;
     const placeOf = () => workspaceLocation(database.asUser(userId), { agentId, userId, host: id });
     const { image, volume } = await placeOf();
-    const isWriting = call.what === 'write' || call.what === 'sync';
-    if (isWriting) await this.#memorySizes.admitWriting(agent);
+    if (isWriting(call)) await this.#memorySizes.admitWriting(agent);
     const spec = { agentId, userId, volume, image: image ?? usual };
     const still = async () => {
       const now = await placeOf();

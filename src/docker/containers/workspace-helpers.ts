@@ -4,7 +4,7 @@ import type Docker from 'dockerode';
 import { BadGatewayError, ConflictError, UnavailableError } from '../../lib/errors.js';
 import { FairLimiter } from '../../lib/fair-limiter.js';
 import { HELPER_IDLE_MS } from '../../workspace/helper-protocol.js';
-import type { WorkspaceCall } from '../../workspace/workspace-call.js';
+import { isRepeatable, type WorkspaceCall } from '../../workspace/workspace-call.js';
 import type { AgentVolumes } from './agent-volumes.js';
 import { AgentNetworks } from './agent-networks.js';
 import {
@@ -112,8 +112,8 @@ export class WorkspaceHelpers {
       } catch (error) {
         if (!(error instanceof HelperGoneError)) throw error;
         await this.#ending(line.container);
-        // No retry of a sync, whose commit may already exist, nor of a request that ended a new helper.
-        if (attempt === 2 || call.what === 'sync' || !line.hasAnswered) {
+        // No retry of a change that may have been made already, nor of a request that ended a new helper.
+        if (attempt === 2 || !isRepeatable(call) || !line.hasAnswered) {
           if (call.what === 'sync' && !this.#ended.has(line)) {
             await this.#clear(program, spec, { signal, still });
           }

@@ -13,8 +13,8 @@ import { SCRATCH } from './segments.js';
  * a request gains nothing.
  */
 
-const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } =
-  constants;
+const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK } = constants;
+const { O_RDONLY, O_WRONLY } = constants;
 
 /** Modes of created folders and files. */
 const FOLDER_MODE = 0o755;
@@ -47,6 +47,12 @@ export interface FileOptions {
   readonly modified?: Date | undefined;
   /** True to flush the file to disk before the call returns. */
   readonly isLasting?: boolean | undefined;
+}
+
+interface ReplaceOptions extends FileOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** A check immediately before the file takes its place; its error leaves the old file. */
+  readonly check?: () => Promise<void>;
 }
 
 /** 400: an entry on the path is not a plain file or folder, for example a link. */
@@ -208,6 +214,30 @@ export class Folder {
     }
   }
 
+  /**
+   * Appends to a file, made if missing, in one write: nothing that another program writes at the same time is lost.
+   * @returns the size afterwards. @throws NotPlainError; TooLargeError if the file would exceed `maxBytes`
+   */
+  async append(name: string, bytes: Uint8Array, maxBytes: number): Promise<number> {
+    const flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    const handle = await open(this.#at(name), flags, FILE_MODE).catch(refuse);
+    try {
+      const stats = await handle.stat();
+      if (!stats.isFile()) throw new NotPlainError('path is not a regular file');
+      if (stats.size + bytes.length > maxBytes) {
+        throw new TooLargeError(`The file would be larger than ${maxBytes} bytes`);
+      }
+      const { bytesWritten } = await handle.write(bytes);
+      if (bytesWritten < bytes.length) throw diskFull();
+      await handle.datasync();
+      return stats.size + bytes.length;
+    } catch (error) {
+      throw refusalOf(error);
+    } finally {
+      await handle.close();
+    }
+  }
+
   /** Moves a file of this folder, and replaces any file at the target. @throws NotPlainError for a folder */
   moveTo(name: string, target: Folder, targetName: string): Promise<void> {
     return rename(this.#at(name), target.#at(targetName)).catch(refuse);
@@ -255,7 +285,7 @@ export async function replaceFile(
   root: Folder,
   target: { readonly folder: Folder; readonly name: string },
   bytes: Uint8Array,
-  { signal, ...options }: FileOptions & { readonly signal?: AbortSignal | undefined } = {},
+  { check, signal, ...options }: ReplaceOptions = {},
 ): Promise<void> {
   const there = await target.folder.stat(target.name);
   if (there && !there.isFile()) {
@@ -264,7 +294,8 @@ export async function replaceFile(
     );
   }
   const whole = { mode: there && there.mode & 0o777, ...options };
-  await inScratch(root, bytes, whole, (scratch, name) => {
+  await inScratch(root, bytes, whole, async (scratch, name) => {
+    await check?.();
     // A client that gave up may have sent a newer version already.
     signal?.throwIfAborted();
     return scratch.moveTo(name, target.folder, target.name);
@@ -345,7 +376,8 @@ function isLeft(name: string): boolean {
 /** First and last millisecond with a year of four digits; some file systems take any time. */
 const DATES = { first: Date.parse('0000-01-01T00:00:00Z'), last: 253_402_300_799_999 } as const;
 
-const dateOf = (ms: number): Date =>
+/** Returns a file's time, never later than the real one. */
+export const dateOf = (ms: number): Date =>
   new Date(Math.min(Math.max(Math.floor(ms), DATES.first), DATES.last));
 
 async function openRoot(path: string): Promise<FileHandle> {
@@ -401,6 +433,8 @@ function refuseUnless(...codes: readonly string[]): (error: unknown) => void {
   };
 }
 
+const diskFull = () => new ServiceError(500, 'The disk is full: free some space and retry');
+
 /** Translates a system error for the client; unknown errors are returned unchanged. */
 function refusalOf(error: unknown): unknown {
   switch (codeOf(error)) {
@@ -428,7 +462,7 @@ function refusalOf(error: unknown): unknown {
       return new ServiceError(500, 'The file system denied the operation: check its permissions');
     case 'ENOSPC':
     case 'EDQUOT':
-      return new ServiceError(500, 'The disk is full: free some space and retry');
+      return diskFull();
     default:
       return error;
   }

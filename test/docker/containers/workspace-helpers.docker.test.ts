@@ -183,7 +183,7 @@ describe('a helper that records its calls and is killed by each sync', () => {
       require('readline').createInterface({ input: socket }).on('line', (line) => {
         const { id, call } = JSON.parse(line);
         note(call.what);
-        if (call.what === 'sync') process.kill(process.pid, 'SIGKILL');
+        if (call.what === 'sync' || call.content === 'killed') process.kill(process.pid, 'SIGKILL');
         const value = fs.readFileSync(volume + '/noted', 'utf8');
         socket.write(JSON.stringify({ id, value }) + '\\n');
       });
@@ -198,6 +198,17 @@ describe('a helper that records its calls and is killed by each sync', () => {
     // The killed sync may have committed, so it is not retried.
     await expect(asked(spec, { what: 'sync' })).rejects.toThrow('ended before it answered');
     expect(await asked(spec, read)).toMatchObject({ value: 'read sync tree read ' });
+  });
+
+  test('repeats a lost call only if a second run does no more than the first', async () => {
+    const spec = await newAgent();
+    const append: WorkspaceCall = { what: 'append', path: 'a.txt', content: 'killed' };
+    for (const call of [append, { ...write('killed'), etag: 'an etag' }, write('killed')]) {
+      await asked(spec, read);
+      await expect(asked(spec, call)).rejects.toThrow('ended before it answered');
+    }
+    const noted = 'read append read write read write write read ';
+    expect(await asked(spec, read)).toMatchObject({ value: noted });
   });
 
   test('replaces a helper that runs another program, whichever process created it', async () => {

@@ -1,0 +1,73 @@
+/** Returns a name of so many bytes. */
+export const long = (bytes: number) => 'a'.repeat(bytes);
+
+/** Paths that are refused with 400 for reads and writes. */
+export const REFUSED: readonly string[] = [
+  ...[
+    '',
+    '.',
+    '..',
+    '/',
+    '//',
+    './',
+    '../',
+    '/.',
+    '/..',
+    '...//',
+    'a//b',
+    'a/',
+    '/a',
+    './a',
+    'a/.',
+  ],
+  ...['../secret.txt', '../other/secret.txt', 'folder/../mine.txt', 'folder/../../secret.txt'],
+  ...[
+    'folder/..',
+    '../work/mine.txt',
+    'a/../../../etc/passwd',
+    'folder/./deep.txt',
+    'folder//deep.txt',
+  ],
+  ...[
+    '/etc/passwd',
+    '//etc/passwd',
+    '/proc/self/environ',
+    '/dev/zero',
+    '/dev/stdin',
+    '~/../../etc/..',
+  ],
+  ...['C:', 'c:/windows', 'C:\\windows', 'z:mine.txt', '\\', '\\etc\\passwd', '..\\secret.txt'],
+  ...['folder\\..\\mine.txt', 'folder\\deep.txt', '\\\\server\\share', 'a\\', 'mine.txt\\..'],
+  ...['mine.txt\0', '\0', 'mine.txt\0.png', 'folder/\0/deep.txt', '../\0', '\ud800', 'a/\udfff/b'],
+  ...[
+    '.git',
+    '.git/config',
+    '.GIT/config',
+    '.Git',
+    '.gIt/HEAD',
+    'folder/.git',
+    'folder/.git/config',
+  ],
+  ...['folder/.GIT/hooks/x', '.git ', '.git.', '.git. .', '.git /config', 'git~1', 'GIT~1/config'],
+  // Spellings of HFS+, and of NTFS: streams and short names.
+  ...[
+    '.g\u200cit/config',
+    '\ufeff.GIT',
+    '.git\u206f',
+    'folder/.gi\u202et/x',
+    '.\u200dg\u200ei\u200ft',
+  ],
+  ...['.git::$INDEX_ALLOCATION/config', '.git:$i30:$INDEX_ALLOCATION', '.git. ::$DATA', '.GIT:x'],
+  ...['git~2', 'git~1 .', 'git~1::$INDEX_ALLOCATION/config', 'folder/GI7D29~1/config', 'gi00ff~12'],
+  ...['.agent-platform-TMP/x', '.agent-platform-tmp. /x', '.agent-platform-tmp::$DATA'],
+  ...['.git/', '.git/../mine.txt', '.git/./config', 'a/b/.git', '.agent-platform-tmp'],
+  ...['.agent-platform-tmp/x', 'folder/.agent-platform-tmp/x'],
+  ...[
+    long(256),
+    `${long(256)}/a`,
+    `a/${long(256)}`,
+    'é'.repeat(128),
+    `${`${long(99)}/`.repeat(41)}a`,
+  ],
+  ...['mine.txt/', 'folder/', '/mine.txt', '//mine.txt', '../../../../../../../../etc/shadow'],
+];
