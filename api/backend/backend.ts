@@ -22,6 +22,7 @@ import { heartbeatEndpoints } from './heartbeat.js';
 import { keyEndpoints } from './keys.js';
 import { AI_LIMIT, GENERAL_LIMIT } from './limits.js';
 import { logEndpoints } from './logs.js';
+import { memoryEndpoints } from './memory.js';
 import { openAiEndpoints } from './openai.js';
 import { operationEndpoints } from './operations.js';
 import { paymentEndpoints } from './payments.js';
@@ -55,6 +56,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...splitEndpoints(dependencies),
     ...busEndpoints(dependencies),
     ...browseEndpoints(dependencies),
+    ...memoryEndpoints(dependencies),
     ...healthEndpoints(dependencies),
     indexEndpoint(TITLE),
   ];

@@ -27,6 +27,7 @@ import { accountExitEndpoints } from './account-exit.js';
 import { linkEndpoints } from './link-identities.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { mailedLinkEndpoints } from './mailed-links.js';
+import { memoryEndpoints } from './memory.js';
 import { modelEndpoints } from './models.js';
 import { pageEndpoints, WEB_TITLE } from './pages/pages.js';
 import { paymentSessionEndpoints } from './payment-sessions.js';
@@ -75,6 +76,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...healthEndpoints(),
     ...splitEndpoints(dependencies),
     ...browseEndpoints(dependencies),
+    ...memoryEndpoints(dependencies),
     ...gatewayEndpoints(dependencies),
     ...x402Endpoints(dependencies),
     ...pageEndpoints(dependencies),

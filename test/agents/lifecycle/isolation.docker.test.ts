@@ -201,6 +201,14 @@ function browsing(visit: Visit): Readonly<Record<string, Visit>> {
   };
 }
 
+const MEMORY: Readonly<Record<string, Visit>> = {
+  'GET /api/memory': { ...missing, query: () => `?agentId=${agentId}&path=MEMORY.md` },
+  'POST /api/memory': {
+    ...missing,
+    body: () => ({ agentId, path: 'MEMORY.md', content: 'of bob' }),
+  },
+};
+
 const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/register': {
     body: () => ({ email: ada.email, password: 'another password' }),
@@ -362,6 +370,7 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /api/skills/booking-settlement': { nobody: 401, bob: 200 },
   'POST /api/skills/booking-settlement': { ...missing, body: payment },
   ...browsing(missing),
+  ...MEMORY,
   'GET /api/v1/gateway': { nobody: 200, bob: 200 },
   'POST /api/v1/gateway': {
     nobody: 402,
@@ -474,6 +483,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/underground/webhooks/:agentId': { ...missing, anotherKey: 401 },
   'DELETE /api/underground/webhooks/:agentId': { ...missing, anotherKey: 401 },
   ...browsing({ ...missing, anotherKey: 401 }),
+  ...MEMORY,
   // Accept only users' API keys: the internal key is refused.
   'POST /api/validate-key': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/ai/health': { nobody: 200, bob: 200 },
