@@ -1,5 +1,6 @@
 import { acceptsApiKeys } from '../auth/key-scope.js';
 import type { Declaration } from './endpoint.js';
+import { namesUser } from './names-user.js';
 
 /** Returns the errors of an endpoint that calls others: theirs, except for rejections of our key, and 502. */
 export function errorsOf(...asked: readonly Declaration[]): readonly number[] {
@@ -19,6 +20,7 @@ export function errorStatuses(endpoint: Declaration): Set<number> {
   add(endpoint.params ?? endpoint.query ?? endpoint.headers, 400);
   add(changes, 413);
   add(endpoint.body, 400, 415);
+  add(namesUser(endpoint.path), 404);
   add(true, ...auth.errors);
   add(changes, ...(auth.errorsOfChanges ?? []));
   add(keyScope !== undefined && keyScope !== 'any' && acceptsApiKeys(auth), 403);

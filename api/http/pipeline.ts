@@ -25,6 +25,7 @@ import { handle } from './middleware/handle.js';
 import { idempotent } from './middleware/idempotency.js';
 import { isDecodable, noEndpoint } from './middleware/no-endpoint.js';
 import { ownNames } from './middleware/own-names.js';
+import { requireOwnUser } from './middleware/own-user-path.js';
 import { present } from './middleware/present.js';
 import {
   limitAddress,
@@ -36,6 +37,7 @@ import {
 import { respond } from './middleware/respond.js';
 import { securityHeaders } from './middleware/security-headers.js';
 import { validate } from './middleware/validate.js';
+import { namesUser } from './names-user.js';
 import { presenter } from './presenter.js';
 import { limitsOf, type WideLimit } from './rate-limit.js';
 import type { Server } from './server.js';
@@ -136,6 +138,7 @@ function endpointPipeline(endpoint: Endpoint, shared: Shared) {
     when(limitOfRefusals, (limit) => limitRefusals(limiter, limit)),
     isProof ? [] : body,
     validate(endpoint, format, database),
+    when(namesUser(endpoint.path), requireOwnUser),
     when(atOnce, (limit) => limitConcurrency(limit, inFlight)),
     when(takesKey && idempotency, (once) => idempotent(routeOf(endpoint), once, answers)),
     present(answers, log),
