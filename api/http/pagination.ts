@@ -8,7 +8,7 @@ export const MAX_PAGE = 200;
 const MAX_CURSOR_LENGTH = 2_000;
 
 /** The position after which the next page starts; its fields depend on the list. */
-type Position = readonly string[];
+export type Position = readonly string[];
 
 /** Parses a whole number in a query; defaults to `usual`. */
 export function wholeNumber(
@@ -47,6 +47,10 @@ export function pageQuery<P extends z.ZodType<Position>>(position: P, max = MAX_
   };
 }
 
+/** Returns the cursor of the page after a position. */
+export const cursorOf = (position: Position): string =>
+  Buffer.from(JSON.stringify(position)).toString('base64url');
+
 const pageCursors = z.registry<object>();
 
 /** Reports whether a list with this query has pages, and so a `Link` header. */
@@ -72,6 +76,6 @@ export function nextPageLink(
   const search = new URLSearchParams(
     repeated.map(([name, value]): [string, string] => [name, String(value)]),
   );
-  search.set('cursor', Buffer.from(JSON.stringify(next)).toString('base64url'));
+  search.set('cursor', cursorOf(next));
   return { Link: `<${path}?${search.toString()}>; rel="next"` };
 }

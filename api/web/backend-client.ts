@@ -12,6 +12,7 @@ import { retryAfterMs } from '../../src/lib/retry-after.js';
 import type { Caller } from '../auth/authentication.js';
 import { RESPONSE_STORED_BY_HEADER } from '../auth/internal-key.js';
 import type { Person } from '../auth/session.js';
+import { cursorOf } from '../http/pagination.js';
 import type { Declaration, None, Responses, TypedDeclaration } from '../http/endpoint.js';
 
 /** Timeout of every backend call: the limit of spec 8 for deployments. */
@@ -176,9 +177,12 @@ function addressOf({ path }: Declaration, { params, query }: AnySent): string {
 }
 
 function textsOf(values: unknown): [string, string][] {
-  return Object.entries(values ?? {})
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => [name, String(value)]);
+  return (
+    Object.entries(values ?? {})
+      .filter(([, value]) => value !== undefined)
+      // The position that a cursor was read to becomes a cursor again.
+      .map(([name, value]) => [name, Array.isArray(value) ? cursorOf(value) : String(value)])
+  );
 }
 
 /** Returns the additional milliseconds allowed for an answer, from the query's `wait`. */

@@ -3,26 +3,28 @@ import { PLANS } from '../../src/types/plans.js';
 import { shownModels } from '../../src/agents/model/agent-model.js';
 import { listAgents } from '../../src/agents/agents/agents.js';
 import { WEB_STATUSES, webStatus } from '../../src/agents/agents/web-status.js';
-import { NotFoundError } from '../../src/lib/errors.js';
-import type { Person } from '../auth/session.js';
+import { UnavailableError } from '../../src/lib/errors.js';
 import { person, planOfPerson } from '../auth/person.js';
 import { runtimeInstances } from '../backend/contract.js';
 import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
-import { MAX_PAGE } from '../http/pagination.js';
+import { MAX_PAGE, nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import { agentItem, presentItem } from '../views/web-agents.js';
+import type { BackendClient, CallContext } from './backend-client.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
+
+const PATH = '/api/instance';
+
+/** Pages of containers, far more than a user has agents. */
+const MAX_PAGES = 100;
 
 const instance = area({
   tag: 'Instance',
   auth: person,
   keyScope: 'agents',
-  params: z.object({
-    userId: z.string().max(64).describe('The user; others than you for admins only'),
-  }),
-  errors: [404],
+  params: z.object({ userId: z.string().max(64).describe('Your id') }),
   limit: LIMITS.instance,
 });
 
@@ -42,33 +44,35 @@ export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
       path: '/api/instance/:userId',
       operationId: 'getInstance',
       summary: "Get a user's agents and plan",
+      query: z.object(page),
       responses: {
         200: z.strictObject({
           userId: z.string(),
           plan: z.enum(PLANS).nullable(),
           agents: z.array(agentItem),
-          count: z.int(),
+          count: z.int().describe('Number of agents on this page'),
           status: z.literal('ok'),
         }),
       },
-      async handler({ caller, params: { userId }, tenant }) {
-        requireOwn(caller, userId);
-        const { items } = await listAgents(tenant, { limit: MAX_PAGE });
+      async handler({ caller, params: { userId }, query, tenant }) {
+        const { items, next } = await listAgents(tenant, pageOf(query));
         const modelOf = shownModels(ai.router, planOfPerson(caller));
-        return reply(200, {
+        const answer = {
           userId,
           plan: caller.plan ?? null,
           agents: items.map((agent) => presentItem(agent, modelOf(agent), settings)),
           count: items.length,
           status: 'ok',
-        });
+        } as const;
+        return reply(200, answer, nextPageLink(`${PATH}/${userId}`, query, next));
       },
     }),
     instance({
       method: 'GET',
       path: '/api/instance/:userId/stats',
       operationId: 'getInstanceStats',
-      summary: "Current resource usage of a user's agents",
+      summary: "Current resource usage of a user's agents; the sums cover all of them",
+      query: z.object(page),
       responses: {
         200: z.strictObject({
           userId: z.string(),
@@ -87,39 +91,58 @@ export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
       },
       errors: errorsOf(runtimeInstances),
       async handler(request) {
-        const { userId } = request.params;
-        requireOwn(request.caller, userId);
-        const query = { stats: 'true', limit: MAX_PAGE } as const;
-        const { instances } = await backend.call(request, runtimeInstances, { query });
-        const statsOf = new Map(instances.map(({ id, stats }) => [id, stats]));
-        const { items } = await listAgents(request.tenant, { limit: MAX_PAGE });
+        const { params, query, tenant } = request;
+        const { userId } = params;
+        const statsOf = await runningAgents(backend, request);
+        const { items, next } = await listAgents(tenant, pageOf(query));
         const agents = items.map(({ id, status }) => {
           const stats = statsOf.get(id);
           return { id, status: webStatus(status), stats: stats ? presentUsage(stats) : null };
         });
-        const running = agents.flatMap(({ stats }) => (stats ? [stats] : []));
-        const sum = (of: (stats: z.infer<typeof usage>) => number) =>
+        const running = [...statsOf.values()];
+        const sum = (of: (stats: Measured) => number) =>
           running.reduce((total, stats) => total + of(stats), 0);
-        return reply(200, {
+        const answer = {
           userId,
           running: running.length,
           cpuPercent: sum((stats) => stats.cpuPercent),
           memoryBytes: sum((stats) => stats.memoryBytes),
           agents,
           status: 'ok',
-        });
+        } as const;
+        return reply(200, answer, nextPageLink(`${PATH}/${userId}/stats`, query, next));
       },
     }),
   ];
 }
 
-const presentUsage = ({ cpuPercent, memoryBytes, processes }: z.infer<typeof usage>) => ({
+const pageOf = ({ cursor, limit }: z.infer<z.ZodObject<typeof page>>) => ({
+  limit,
+  after: cursor,
+});
+
+type Measured = z.infer<typeof usage>;
+
+/** Measures all of a user's running agents, by id, a page at a time. */
+async function runningAgents(
+  backend: BackendClient,
+  context: CallContext,
+): Promise<ReadonlyMap<string, Measured>> {
+  const measured = new Map<string, Measured>();
+  let cursor: [string] | undefined;
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    const query = { stats: 'true', limit: MAX_PAGE, cursor } as const;
+    const { instances } = await backend.call(context, runtimeInstances, { query });
+    for (const { id, stats } of instances) if (stats) measured.set(id, stats);
+    const last = instances.at(-1);
+    if (instances.length < MAX_PAGE || !last) return measured;
+    cursor = [last.id];
+  }
+  throw new UnavailableError('There are too many agents to measure at once');
+}
+
+const presentUsage = ({ cpuPercent, memoryBytes, processes }: Measured) => ({
   cpuPercent,
   memoryBytes,
   processes,
 });
-
-/** Rejects another user's id exactly like an unknown one. */
-function requireOwn(caller: Person, userId: string): void {
-  if (caller.user.id !== userId) throw new NotFoundError();
-}

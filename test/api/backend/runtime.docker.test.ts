@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { containerName, LABEL } from '../../../src/docker/containers/container-spec.js';
 import { pagesOf } from '../../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
 
@@ -71,6 +72,37 @@ test('lists running instances in pages by id, each once', async () => {
   expect(found).toEqual(ids);
   const { headers } = await get('/api/runtime/instances?limit=3');
   expect(headers.get('link')).toBeNull();
+});
+
+test("the sums of a user's instance cover agents beyond a page of containers", async () => {
+  const stats = `/api/instance/${ada.id}/stats`;
+  const { body: before } = await platform.web(ada, 'GET', stats);
+  expect(before.running).toBe(3);
+  const { Config: config } = await platform.docker.getContainer(containerName(agentId)).inspect();
+  // Before all others in the order of ids, so that the running ones are on the second page.
+  const ids = Array.from({ length: 200 }, (_, each) => `0000-${String(each).padStart(3, '0')}`);
+  const waiting = ids.toReversed();
+  const make = async () => {
+    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+      const labels = { ...config.Labels, [LABEL.agent]: id };
+      const name = containerName(id);
+      await platform.docker.createContainer({ name, Image: config.Image, Labels: labels });
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, make));
+  expect((await get('/api/runtime/instances?limit=200')).headers.get('link')).not.toBeNull();
+  const { body: after } = await platform.web(ada, 'GET', stats);
+  expect(after).toMatchObject({ running: 3, memoryBytes: expect.any(Number) });
+  expect(after.memoryBytes).toBeGreaterThan(3_000_000);
+  const ofPages: number[] = [];
+  for await (const { body } of pagesOf(
+    (path) => platform.web(ada, 'GET', path),
+    `${stats}?limit=1`,
+  )) {
+    expect([body.running, body.agents.length]).toEqual([3, 1]);
+    ofPages.push(body.agents[0].stats.memoryBytes);
+  }
+  expect(ofPages).toHaveLength(3);
 });
 
 test('returns no measurements for a stopped agent', async () => {

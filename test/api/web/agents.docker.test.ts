@@ -358,6 +358,28 @@ describe('user instance', () => {
   });
 });
 
+test("a user's instance lists more than 200 agents in pages", async () => {
+  const user = await platform.signUp('network');
+  const { id } = (await provision(user, { name: 'one' })).body.agent;
+  await platform.asOwner(`
+    INSERT INTO agents
+    SELECT (jsonb_populate_record(a, jsonb_build_object(
+             'id', 'more-' || n, 'name', 'more ' || n, 'subdomain', 'more-' || n, 'port', null,
+             'subnet', null, 'desired', 'stopped', 'created_at', a.created_at + n * interval '1 s'))).*
+      FROM agents a, generate_series(1, 204) n WHERE a.id = '${id}'`);
+  const ask = (path: string) => platform.web(user, 'GET', path);
+  const pages: number[] = [];
+  const ids = new Set<string>();
+  const first = `/api/instance/${user.id}?limit=200`;
+  for await (const { body } of pagesOf(ask, first)) {
+    pages.push(body.count);
+    for (const agent of body.agents) ids.add(agent.id);
+  }
+  expect([pages, ids.size]).toEqual([[200, 5], 205]);
+  expect((await ask(`/api/instance/${user.id}`)).body.count).toBe(50);
+  expect((await ask(`/api/instance/${user.id}?limit=201`)).status).toBe(400);
+});
+
 test('GET /api/health requires no session', async () => {
   const { status, body } = await platform.web(undefined, 'GET', '/api/health');
   expect(status).toBe(200);
