@@ -13,16 +13,16 @@ import type { BackendDependencies } from './dependencies.js';
 const runtime = area({ tag: 'Runtime', auth: internalKey });
 
 /** Creates the `/api/runtime/*` endpoints: the runtime's version, and the containers that run it. */
-export function runtimeEndpoints({ directory, settings }: BackendDependencies) {
+export function runtimeEndpoints({ directory }: BackendDependencies) {
   return [
     runtime({
       method: 'GET',
       path: '/api/runtime/version',
       operationId: 'getRuntimeVersion',
-      summary: 'Get the runtime version of new agents',
+      summary: 'Get the runtime version and image of new agents',
       auth: anonymous,
-      responses: { 200: z.strictObject({ version: z.string() }) },
-      handler: () => reply(200, { version: settings.agents.runtimeVersion }),
+      responses: { 200: z.strictObject({ version: z.string(), image: z.string() }) },
+      handler: async () => reply(200, await directory.runtimeOfNewAgents()),
     }),
     runtimeInstances.handledBy(async ({ caller, query }) => {
       const found = await directory.instances({

@@ -5,8 +5,10 @@ import { requireDocker } from './require-docker.js';
 import { isSilent } from './host-status.js';
 import { hostLoads } from './hosts.js';
 import type { LocalEngine } from './local-engine.js';
+import { ContainerError } from '../../docker/containers/container-errors.js';
 import type { DiskSpace } from '../../docker/containers/docker-disk.js';
 import type { DockerHost } from '../../docker/containers/docker-host.js';
+import { versionOf } from '../../docker/containers/image-name.js';
 import type { Database } from '../../platform/database/database.js';
 import { DockerAwayError, ServiceError } from '../../lib/errors.js';
 import { cachedFor } from '../../lib/cached-for.js';
@@ -46,8 +48,16 @@ export class HostDirectory {
   /** Returns the state of the local engine, else by their workers' reports whether any host has one. */
   readonly engineState: () => Promise<EngineState>;
 
+  /** Returns the image of new agents, and its version by its label on the local engine, or else by its name. */
+  readonly runtimeOfNewAgents: () => Promise<{ readonly version: string; readonly image: string }>;
+
   constructor(parts: HostDirectoryParts) {
     this.#parts = parts;
+    this.runtimeOfNewAgents = cachedFor(ENGINE_CACHED_MS, async () => {
+      const { engine: local, image } = parts;
+      const labelled = local && (await versionOnEngine(local.docker, image));
+      return { version: labelled ?? versionOf(image), image };
+    });
     const { database, engine } = parts;
     this.#local = engine && new LocalHost({ ...parts, ...engine });
     this.engineState = cachedFor(ENGINE_CACHED_MS, () =>
@@ -141,6 +151,15 @@ export class HostDirectory {
 async function stateOf(docker: DockerHost): Promise<EngineState> {
   const available = await docker.available();
   return { available, disk: (available && (await docker.disk.space())) || null };
+}
+
+async function versionOnEngine(docker: DockerHost, image: string): Promise<string | undefined> {
+  try {
+    return await docker.images.versionOf(image);
+  } catch (error) {
+    if (error instanceof ContainerError) return undefined; // Docker does not answer
+    throw error;
+  }
 }
 
 async function hasReportedEngine(database: Database): Promise<boolean> {

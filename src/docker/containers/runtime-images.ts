@@ -60,6 +60,11 @@ export class RuntimeImages {
     return found && { version: found.Config.Labels?.[VERSION_LABEL] };
   }
 
+  /** Returns the version in an image's labels; undefined without one, or if Docker does not have the image. */
+  async versionOf(image: string): Promise<string | undefined> {
+    return (await this.#inspect(image))?.Config.Labels?.[VERSION_LABEL];
+  }
+
   /**
    * Removes images pulled by this installation, unless a container uses them, they were used within a day, or
    * `wanted` names them. Names given by others stay. Returns the removed names, twenty at most.

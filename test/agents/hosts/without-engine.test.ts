@@ -42,6 +42,40 @@ afterAll(() => database?.close());
 
 const asOwner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 
+test('the version of new agents is the one in the name of their image', async () => {
+  const version = async (env: Readonly<Record<string, string>>) => {
+    const parts = await databaseAlone(
+      database,
+      kept.log,
+      { INTERNAL_API_KEY: KEY, ...env },
+      {
+        engine: false,
+      },
+    );
+    const listening = await createBackend(parts.dependencies).listen('127.0.0.1', 0);
+    try {
+      return (await call(listening.url, 'GET', '/api/runtime/version')).body;
+    } finally {
+      await listening.close();
+      await parts.close();
+    }
+  };
+  const digest = `sha256:${'a'.repeat(64)}`;
+  const given: readonly (readonly [string, string])[] = [
+    ['registry.example:5000/mine/runtime:3.1', '3.1'],
+    [`registry.example/mine:3.2@${digest}`, '3.2'],
+    [`registry.example/mine@${digest}`, digest],
+    ['mine', 'latest'],
+  ];
+  for (const [image, expected] of given) {
+    expect(await version({ AGENT_RUNTIME_IMAGE: image })).toEqual({ version: expected, image });
+  }
+  expect(await version({ AGENT_RUNTIME_VERSION: '2026.8.4' })).toEqual({
+    version: '2026.8.4',
+    image: 'ghcr.io/openclaw/openclaw:2026.8.4',
+  });
+});
+
 const report = (id: string, given: Partial<HostReport> = {}) =>
   reportHost(database.db, {
     id,

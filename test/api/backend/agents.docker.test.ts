@@ -356,8 +356,8 @@ describe('health of the backend', () => {
     expect(seen[0]?.lastSeen.getTime()).toBeGreaterThan(0);
   });
 
-  test('GET /api/runtime/version returns the runtime version of new agents', async () => {
+  test('GET /api/runtime/version returns the image of new agents and the version in its name', async () => {
     const { body } = await call(platform.backendUrl, 'GET', '/api/runtime/version');
-    expect(body).toEqual({ version: platform.settings.agents.runtimeVersion });
+    expect(body).toEqual({ version: 'latest', image: platform.settings.agents.runtimeImage });
   });
 });

@@ -74,6 +74,18 @@ test('lists running instances in pages by id, each once', async () => {
   expect(headers.get('link')).toBeNull();
 });
 
+test('the version of new agents is the one that their image is labelled with', async () => {
+  const { runtimeImage: image = '' } = platform.settings.agents;
+  const { Config: config } = await platform.docker.getImage(image).inspect();
+  expect((await get('/api/runtime/version')).body).toEqual({
+    version: config.Labels?.['org.opencontainers.image.version'],
+    image,
+  });
+  expect((await get(`/api/agents/${agentId}`)).body.openclawVersion).toBe(
+    config.Labels?.['org.opencontainers.image.version'],
+  );
+});
+
 test("the sums of a user's instance cover agents beyond a page of containers", async () => {
   const stats = `/api/instance/${ada.id}/stats`;
   const { body: before } = await platform.web(ada, 'GET', stats);
