@@ -1,0 +1,21 @@
+import pg from 'pg';
+
+/** Returns the statements that this process sends to a database, by any pool, during `work`. */
+export async function sentQueries(url: string, work: () => Promise<void>): Promise<string[]> {
+  const name = new URL(url).pathname.slice(1);
+  const { prototype } = pg.Client;
+  // Called with its client below, and put back at the end.
+  const query = Reflect.get(prototype, 'query') as (...args: unknown[]) => unknown;
+  const sent: string[] = [];
+  Reflect.set(prototype, 'query', function noted(this: pg.Client, ...args: unknown[]) {
+    const [said] = args;
+    if (this.database === name) sent.push(typeof said === 'string' ? said : JSON.stringify(said));
+    return query.apply(this, args);
+  });
+  try {
+    await work();
+  } finally {
+    Reflect.set(prototype, 'query', query);
+  }
+  return sent;
+}
