@@ -8,6 +8,8 @@ import { BusDelivery, MAX_DEAD_IN_ROW, NotDeliveredError } from '../../src/bus/b
 import { webhookContext } from '../../src/bus/sealed-contexts.js';
 import { OutboundClient, type OutboundOptions } from '../../src/platform/outbound/outbound.js';
 import { allowedDestinations } from '../../src/platform/outbound/allowed-places.js';
+import { Client, Connection } from '@temporalio/client';
+import { busMessageRuns } from '../../temporal/row-runs.js';
 import { busMessages } from '../../worker/handed-rows.js';
 import { handOver } from '../../worker/hand-over.js';
 import { LYING_ANSWERS } from '../platform/outbound/forged.js';
@@ -241,6 +243,17 @@ describe('the order of a pair', () => {
     }
     expect(seen).toEqual(ids);
   });
+});
+
+test('a message that is sent while Temporal is away is accepted, and handed over afterwards', async () => {
+  const { id } = await sent();
+  const away = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) });
+  const { db } = site.database;
+  await expect(handOver(db, busMessages(busMessageRuns(away)))).rejects.toThrow();
+  const started: string[] = [];
+  const start = (row: string) => Promise.resolve(started.push(row) > 0);
+  await handOver(db, busMessages({ start }));
+  expect(started).toContain(id);
 });
 
 describe('dead letters', () => {

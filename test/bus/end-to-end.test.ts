@@ -15,6 +15,7 @@ const MARK = 'a-text-of-the-payload';
 let site: BusSite;
 let temporal: TestTemporal;
 let hook: string;
+let slowHook: string;
 let stopWorkers = () => Promise.resolve();
 const stop = new AbortController();
 let handing: Promise<void>;
@@ -27,13 +28,26 @@ const server = http.createServer((request, response) => {
   response.writeHead(failing-- > 0 ? 500 : 200).end();
 });
 
+/** Another host than that of the receiver that answers: deliveries to one host share a limit. */
+const SLOW_HOST = '127.0.0.2';
+let withheld = 0;
+/** A receiver that does not answer. */
+const slow = http.createServer((request) => {
+  request.resume();
+  withheld++;
+});
+
 beforeAll(async () => {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   hook = `http://127.0.0.1:${port}/hook`;
+  slow.listen(0, SLOW_HOST);
+  await once(slow, 'listening');
+  const { port: slowPort } = slow.address() as AddressInfo;
+  slowHook = `http://${SLOW_HOST}:${slowPort}/hook`;
   [site, temporal] = await Promise.all([
-    busSite({ OUTBOUND_ALLOW: `127.0.0.1:${port}` }),
+    busSite({ OUTBOUND_ALLOW: `127.0.0.1:${port},${SLOW_HOST}:${slowPort}` }),
     testTemporal(),
   ]);
   const { database, log, settings } = site.dependencies;
@@ -48,12 +62,13 @@ afterAll(async () => {
   await site?.close();
   await temporal?.close();
   await new Promise((resolve) => server.close(resolve));
+  await new Promise((resolve) => slow.close(resolve));
 });
 
-async function pair() {
+async function pair(url = hook) {
   const [from, to] = [await site.agent(), await site.agent()];
   const path = `/api/underground/webhooks/${to.id}`;
-  const put = await site.backend(to.owner, 'PUT', path, { body: { url: hook } });
+  const put = await site.backend(to.owner, 'PUT', path, { body: { url } });
   expect(put.status).toBe(200);
   return { from, to };
 }
@@ -105,6 +120,23 @@ test('a message arrives soon after it was accepted', async () => {
   }
   times.sort((one, other) => one - other);
   expect(times[Math.floor(times.length / 2)]).toBeLessThan(1_000);
+});
+
+test('a receiver that does not answer delays no message to another', async () => {
+  const { to: silent } = await pair(slowHook);
+  const { from, to } = await pair();
+  // More than one host has places and waiting places: the rest is refused and tried again.
+  const senders = await Promise.all(Array.from({ length: 25 }, () => site.agent()));
+  for (const sender of senders) await site.send(sender, silent);
+  await expect.poll(() => withheld).toBe(10);
+  const { message } = await site.send(from, to);
+  const arrived = () => arrivals.some(({ messageId }) => messageId === message.messageId);
+  await expect.poll(arrived, { interval: 20 }).toBe(true);
+  const tried = await site.rows(
+    `SELECT FROM bus_messages WHERE to_agent = '${silent.id}' AND attempts <> '[]'`,
+  );
+  expect(tried).toEqual([]);
+  slow.closeAllConnections();
 });
 
 test('no history and no log has a payload', { tags: 'attack' }, async () => {
