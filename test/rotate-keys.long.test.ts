@@ -215,3 +215,16 @@ test('covers every column with sealed values', async () => {
   }
   expect([...holding].sort()).toEqual(SEALED_COLUMNS.map(({ table }) => table).sort());
 });
+
+test('names every column whose name says that its values are sealed', async () => {
+  const columns = await queryRows<{ name: string }>(
+    database.ownerUrl,
+    `SELECT table_name || '.' || column_name AS name FROM information_schema.columns
+      WHERE table_schema = 'public' AND starts_with(column_name, 'sealed')
+        AND table_name IN (SELECT table_name FROM information_schema.tables
+                            WHERE table_type = 'BASE TABLE')`,
+  );
+  const covered = SEALED_COLUMNS.map(({ sealed, table }) => `${table}.${sealed}`);
+  expect(columns.length).toBeGreaterThan(5);
+  expect(columns.map(({ name }) => name).filter((name) => !covered.includes(name))).toEqual([]);
+});
