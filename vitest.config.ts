@@ -23,6 +23,7 @@ const FIRST = [
   'test/e2e/two-hosts.long.test.ts',
   'test/e2e/own-engine.long.test.ts',
   'test/chaos/chaos-money.long.test.ts',
+  'test/e2e/temporal-away.long.test.ts',
   'test/dev/start-faults.long.test.ts',
   'test/dev/start-tours.long.test.ts',
   'test/billing/random-orders.long.test.ts',

@@ -1,13 +1,16 @@
 import { expect, test } from 'vitest';
 import { runChaos } from './run-built.js';
 
-/** The node restarts from an older state, its blocks are reorganised, and the API is killed. */
-const ROUNDS = ['--seed=16', '--rounds=3'];
+/** The node restarts from an older state, its blocks are reorganised, and a part is killed during each step. */
+const ROUNDS = ['--seed=16', '--rounds=7'];
 
 test.runIf(process.platform === 'linux')(
-  'pays each recipient once and keeps the ledger balanced through failures of platform and chain',
+  'pays each recipient once, credits each payment and delivers each message through failures of platform and chain',
   async () => {
     const output = await runChaos('chaos-money', ROUNDS);
-    expect(output).toMatch(/^3 rounds; api killed 1, .*, older node 1, reorganised 1; wrong 0$/m);
+    const steps = ['webhook', 'credit', 'refund', 'message', 'delivery'];
+    const kills = steps.map((step) => `a kill during ${step} 1`).join(', ');
+    expect(output).toMatch(/^7 rounds; .*, older node 1, reorganised 1, .*; wrong 0$/m);
+    expect(output).toContain(kills);
   },
 );

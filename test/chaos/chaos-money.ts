@@ -4,15 +4,19 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Hex } from 'viem';
 import { runBenchmark, type AtEnd } from '../../bench/support/cleanups.js';
+import { Client } from '../../bench/support/client.js';
 import { makeFolder } from '../../bench/support/folder.js';
 import { BenchPlatform } from '../../bench/support/platform.js';
+import { startPaymentProcessor } from '../../dev/billing/payment-processor.js';
 import { poll } from '../../dev/poll.js';
 import { connectDocker } from '../../src/docker/containers/docker-client.js';
 import { Database } from '../../src/platform/database/database.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { agentPlaces } from '../support/agent-places.js';
 import { removeRemains } from '../support/docker-remains.js';
+import type { Buyer } from './bought-credits.js';
 import { depositFor } from './bought-session.js';
+import { startBusReceiver } from './bus-receiver.js';
 import { CarefulClient } from './careful-client.js';
 import { ChaosChain, CONFIRMATIONS } from './chaos-chain.js';
 import { MONEY_FAULTS, planMoneyRound, type MoneyPart } from './money-plan.js';
@@ -65,7 +69,12 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
   const { escrow, treasury, usdc } = chain.local;
   // Deposited long before any fault: a node with an older state gets the transaction again.
   const known = await depositFor(chain, plans.length);
+  const processor = await startPaymentProcessor();
+  atEnd(() => processor.close());
+  const receiver = await startBusReceiver(atEnd);
   const common = {
+    ...processor.env,
+    OUTBOUND_ALLOW: receiver.host,
     CHAIN_RPC_URL: chain.proxy.url,
     CHAIN_CONFIRMATIONS: String(CONFIRMATIONS),
     USDC_CONFIRMATIONS: String(CONFIRMATIONS),
@@ -83,6 +92,8 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
     AGENT_EGRESS: 'open',
     AGENT_HOST_CAPACITY: '100',
     AGENT_AI_HOST: '127.0.0.1', // these agents make no AI requests
+    // Each request of the careful client has an address of its own, so that no limit of an address holds.
+    TRUSTED_PROXIES: '127.0.0.1/32',
     MANAGE_DOCKER: 'never',
     ...HASTE,
   });
@@ -93,6 +104,10 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
   const web = new CarefulClient(platform.webUrl);
   const api = new CarefulClient(platform.backendUrl, platform.internalApiKey);
   const [parentId, otherId] = [await makeAgent(api, 'parent'), await makeAgent(api, 'other')];
+  for (const id of [parentId, otherId]) {
+    const body = { url: receiver.url };
+    await api.ask('PUT', `/api/underground/webhooks/${id}`, `webhook-${id}`, body);
+  }
   return {
     run: RUN,
     api,
@@ -100,6 +115,9 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
     chain,
     database,
     known,
+    processor,
+    receiver,
+    buyer: () => makeBuyer(platform.webUrl),
     parentId,
     wallets: [await makeWallet(api, parentId), await makeWallet(api, otherId)],
     livingPidOf: (part: MoneyPart) =>
@@ -122,6 +140,18 @@ async function makeAgent(api: CarefulClient, name: string): Promise<string> {
   return id;
 }
 
+async function makeBuyer(webUrl: string): Promise<Buyer> {
+  const web = new Client(webUrl, {});
+  try {
+    const [email, password] = [`${randomUUID()}@example.org`, randomUUID()];
+    const { id } = await web.json<{ id: string }>('POST', '/api/register', { email, password });
+    const { headers } = await web.send('POST', '/api/auth/login', { email, password });
+    return { id, cookie: headers['set-cookie']?.[0]?.split(';')[0] ?? '' };
+  } finally {
+    web.close();
+  }
+}
+
 async function makeWallet(api: CarefulClient, agentId: string): Promise<Wallet> {
   const body = { userId: 'operator', agentId };
   const path = '/api/underground/wallets';
@@ -130,12 +160,18 @@ async function makeWallet(api: CarefulClient, agentId: string): Promise<Wallet> 
 }
 
 function print({ plan, problems, seconds, told }: MoneyResult): void {
-  const { cloneAfterMs, fault, faultAfterMs, seed, session, splits } = plan;
-  const clone = cloneAfterMs === undefined ? '' : ', a clone';
-  const bought = `a session of ${session.purchases} purchases`;
-  const what = `${splits.length} splits${clone} and ${bought}`;
+  const { cloneAfterMs, credits, fault, faultAfterMs, kill, messages, seed, session, splits } =
+    plan;
+  const what = [
+    `${splits.length} splits`,
+    ...(cloneAfterMs === undefined ? [] : ['a clone']),
+    `a session of ${session.purchases} purchases`,
+    `${credits.purchases.length} purchases of credits`,
+    `${messages.length} messages`,
+  ].join(', ');
+  const when = kill ? `${kill.part} after ${kill.afterMs} ms` : `at ${faultAfterMs} ms`;
   const how = problems.length > 0 ? 'WRONG' : 'well';
-  console.log(`seed ${seed}: ${fault} at ${faultAfterMs} ms of ${what}: ${how} (${seconds} s)`);
+  console.log(`seed ${seed}: ${fault} (${when}) of ${what}: ${how} (${seconds} s)`);
   for (const each of told) console.log(`  told: ${each}`);
   for (const problem of problems) console.log(`  ${problem}`);
 }

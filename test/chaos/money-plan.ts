@@ -23,10 +23,16 @@ export const CHAIN_FAULTS = [
 
 export type ChainFault = (typeof CHAIN_FAULTS)[number];
 
+/** Steps of a purchase of credits and of a message, during which a part is killed. */
+export const MONEY_STEPS = ['webhook', 'credit', 'refund', 'message', 'delivery'] as const;
+
+export type MoneyStep = (typeof MONEY_STEPS)[number];
+
 export const MONEY_FAULTS = [
   ...MONEY_PARTS.map((part) => `${part} killed` as const),
   ...MONEY_PARTS.map((part) => `${part} paused` as const),
   ...CHAIN_FAULTS,
+  ...MONEY_STEPS.map((step) => `a kill during ${step}` as const),
 ] as const;
 
 export type MoneyFault = (typeof MONEY_FAULTS)[number];
@@ -36,6 +42,34 @@ const STEPS_MS = 4_000;
 
 /** Purchases of a session: about two or three settlements before it is closed. */
 const MOST_PURCHASES = 16;
+
+/** Parts that take part in a step, and the most milliseconds until the kill. */
+const STEP_KILLS = {
+  webhook: { parts: ['api', 'postgres'], withinMs: 40 },
+  credit: { parts: ['worker', 'postgres', 'temporal'], withinMs: 150 },
+  refund: { parts: ['api', 'worker', 'postgres', 'temporal'], withinMs: 150 },
+  message: { parts: ['api', 'postgres', 'payments'], withinMs: 40 },
+  delivery: { parts: ['worker', 'postgres', 'temporal'], withinMs: 10 },
+} as const satisfies Record<MoneyStep, { parts: readonly MoneyPart[]; withinMs: number }>;
+
+/** Amounts of credits on sale, in cents. */
+const CREDITS = [500, 1_000, 2_500, 5_000] as const;
+
+/** Treatment of a message by its receiver. */
+export type MessageFate = 'taken' | 'missed once' | 'gone';
+
+const MESSAGES = 6;
+
+/** A purchase of credits, and the part of it that is taken back. */
+export interface PlannedPurchase {
+  readonly cents: number;
+  /** Cents of each refund. */
+  readonly refunds: readonly number[];
+  /** The end of a dispute of the whole payment; undefined without a dispute. */
+  readonly dispute: 'won' | 'lost' | undefined;
+  /** True if refunds and disputes are reported before the payment. */
+  readonly isRefundFirst: boolean;
+}
 
 /** Shortest and longest duration of a fault that has one. */
 const SHORTEST_MS = 500;
@@ -62,6 +96,17 @@ export interface MoneyPlan {
     readonly purchases: number;
     readonly closeAfterMs: number;
   };
+  /** The kill during a step; undefined for another fault. */
+  readonly kill:
+    | { readonly step: MoneyStep; readonly part: MoneyPart; readonly afterMs: number }
+    | undefined;
+  readonly credits: { readonly afterMs: number; readonly purchases: readonly PlannedPurchase[] };
+  /** Messages with their times; `from` is the wallet that signs. */
+  readonly messages: readonly {
+    readonly afterMs: number;
+    readonly from: 0 | 1;
+    readonly fate: MessageFate;
+  }[];
 }
 
 /** Plans a round from the seed alone; consecutive seeds cover all faults. */
@@ -85,5 +130,33 @@ export function planMoneyRound(seed: number): MoneyPlan {
       purchases: 1 + random.below(MOST_PURCHASES),
       closeAfterMs: random.below(STEPS_MS),
     },
+    kill: planKill(random, fault),
+    credits: {
+      afterMs: random.below(STEPS_MS / 4),
+      // The first purchase always has a refund, so that each round has every step.
+      purchases: Array.from({ length: 1 + random.below(3) }, (_, n) =>
+        planPurchase(random, n === 0),
+      ),
+    },
+    messages: Array.from({ length: MESSAGES }, (_, n) => ({
+      afterMs: random.below(STEPS_MS / 2),
+      from: random.isOneIn(2) ? 0 : 1,
+      fate: n === 0 ? 'taken' : random.pick(['taken', 'missed once', 'gone'] as const),
+    })),
   };
+}
+
+function planKill(random: Random, fault: MoneyFault): MoneyPlan['kill'] {
+  const step = MONEY_STEPS.find((each) => fault === `a kill during ${each}`);
+  if (step === undefined) return undefined;
+  const { parts, withinMs } = STEP_KILLS[step];
+  return { step, part: random.pick<MoneyPart>(parts), afterMs: random.below(withinMs) };
+}
+
+function planPurchase(random: Random, isRefunded: boolean): PlannedPurchase {
+  const cents = random.pick(CREDITS);
+  const part = 1 + random.below(cents / 2 - 1);
+  const refunds = isRefunded || random.isOneIn(2) ? [part, part] : [];
+  const dispute = random.isOneIn(3) ? random.pick(['won', 'lost'] as const) : undefined;
+  return { cents, refunds, dispute, isRefundFirst: random.isOneIn(3) };
 }

@@ -4,11 +4,14 @@ import { poll } from '../../dev/poll.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/money/ledger-check/check-ledger.js';
 import { balanceOf } from '../../src/money/ledger/ledger.js';
 import { WHOLE_SHARE, allocateByShares, formatAmount, ONE } from '../../src/types/money.js';
+import { BoughtCredits, type Buyer, type CreditSite } from './bought-credits.js';
 import { BoughtSession, type SessionSite } from './bought-session.js';
 import type { CarefulClient } from './careful-client.js';
+import { KillAtStep } from './kill-at-step.js';
 import { killProcess } from './kills.js';
 import { MONEY_PARTS, type MoneyPart, type MoneyPlan } from './money-plan.js';
 import { pauseProcess } from './pauses.js';
+import { SentMessages, type MessageSite } from './sent-messages.js';
 
 /** Time limit for all to finish: a dead worker's signing run is noticed after half a minute. */
 const SETTLE_MS = 180_000;
@@ -17,13 +20,15 @@ const SETTLE_MS = 180_000;
 const CLONE_PRICE = ONE;
 
 /** The platform under test and the clients that check it. */
-export interface MoneySite extends SessionSite {
+export interface MoneySite extends SessionSite, CreditSite, MessageSite {
   /** Part of the idempotency keys. */
   readonly run: string;
   readonly api: CarefulClient;
   /** The agent to clone, whose wallet pays. */
   readonly parentId: string;
   readonly wallets: readonly [Wallet, Wallet];
+  /** Registers a user and signs in. */
+  buyer(): Promise<Buyer>;
   /** Returns the process id of a part; undefined while it is dead. */
   livingPidOf(part: MoneyPart): Promise<number | undefined>;
 }
@@ -79,6 +84,9 @@ class MoneyRound {
   readonly #plan: MoneyPlan;
   readonly #splits: AskedSplit[] = [];
   readonly #session: BoughtSession;
+  readonly #kill: KillAtStep;
+  readonly #messages: SentMessages;
+  #credits: BoughtCredits | undefined;
   #clone: { readonly id: string; readonly request: object } | undefined;
   #asked = 0;
 
@@ -86,11 +94,20 @@ class MoneyRound {
     this.#site = site;
     this.#plan = plan;
     this.#session = new BoughtSession(site, plan.session, this.#key);
+    const part = plan.kill?.part ?? 'api';
+    this.#kill = new KillAtStep(plan.kill, () => killProcess(part, () => site.livingPidOf(part)));
+    const own = { kill: this.#kill, key: this.#key };
+    this.#messages = new SentMessages(site, plan.messages, own);
   }
 
   /** Pays the wallets now: both older payments and these may be lost with the node's newer state. */
   async prepare(): Promise<void> {
     const { chain, wallets } = this.#site;
+    this.#credits = new BoughtCredits(this.#site, this.#plan.credits, {
+      buyer: await this.#site.buyer(),
+      kill: this.#kill,
+      key: this.#key,
+    });
     await chain.keep();
     const usdc = chain.local.usdc.address;
     const needed = wallets.map(({ address }, index) => {
@@ -105,9 +122,11 @@ class MoneyRound {
   /** Pays while the fault happens. */
   async hurt(): Promise<void> {
     const { cloneAfterMs, faultAfterMs, splits } = this.#plan;
-    const fault = delay(faultAfterMs).then(() => this.#fault());
+    const fault = this.#plan.kill === undefined && delay(faultAfterMs).then(() => this.#fault());
     const asking = [
       this.#session.go(),
+      this.#credits?.go(),
+      this.#messages.go(),
       ...splits.map(async (split, index) => {
         await delay(split.afterMs);
         await this.#askSplit(split, index);
@@ -115,6 +134,7 @@ class MoneyRound {
       ...(cloneAfterMs === undefined ? [] : [delay(cloneAfterMs).then(() => this.#askClone())]),
     ];
     await Promise.all([fault, ...asking]);
+    await this.#kill.ended();
     const { length } = splits;
     await Promise.all(
       this.#splitsAfter().map((split, index) => this.#askSplit(split, length + index)),
@@ -275,6 +295,8 @@ class MoneyRound {
       ...(await Promise.all(this.#splits.map((split) => this.#problemsOfSplit(split)))).flat(),
       ...(await this.#problemsOfClone()),
       ...(await this.#session.problems()),
+      ...((await this.#credits?.problems()) ?? ['no credits were bought']),
+      ...(await this.#messages.problems()),
     ];
     // The balances are checked only when no payment is in flight.
     return found.length > 0 ? found : this.#problemsOfMoney();
@@ -335,12 +357,16 @@ class MoneyRound {
       clones: number;
       splits: number;
       sessions: number;
+      events: number;
+      messages: number;
     }>(
       `SELECT (SELECT count(*)::int FROM payments WHERE settled_at IS NULL) AS payments,
               (SELECT count(*)::int FROM clones WHERE state = 'waiting') AS clones,
               (SELECT count(*)::int FROM royalty_splits WHERE status IN ('queued', 'processing')) AS splits,
               (SELECT count(*)::int FROM payment_sessions
-                WHERE state IN ('opening', 'active', 'settling')) AS sessions`,
+                WHERE state IN ('opening', 'active', 'settling')) AS sessions,
+              (SELECT count(*)::int FROM processor_events WHERE applied_at IS NULL) AS events,
+              (SELECT count(*)::int FROM bus_messages WHERE status = 'queued') AS messages`,
     );
     const { differences, openHolds } = await checkLedger(database, LEDGER_CHECKS);
     const left = Object.entries({ ...open, openHolds }).flatMap(([what, count]) =>

@@ -1,0 +1,154 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { poll } from '../../dev/poll.js';
+import type { PaymentProcessor, StandInEvent } from '../../dev/billing/payment-processor.js';
+import type { Database } from '../../src/platform/database/database.js';
+import { balanceOf, creditsOf, debtOf } from '../../src/money/ledger/ledger.js';
+import { CENT } from '../../src/types/money.js';
+import type { CarefulClient } from './careful-client.js';
+import type { KillAtStep } from './kill-at-step.js';
+import type { MoneyPlan, PlannedPurchase } from './money-plan.js';
+
+const TOP_UP = '/api/wallet/top-up';
+
+const TIMEOUT_MS = 180_000;
+const PAUSE_MS = 250;
+
+/** The services that purchases of credits use and the check reads. */
+export interface CreditSite {
+  readonly web: CarefulClient;
+  readonly processor: PaymentProcessor;
+  readonly database: Database;
+}
+
+/** A signed-in user who buys. */
+export interface Buyer {
+  readonly id: string;
+  readonly cookie: string;
+}
+
+/** A delivered event of the payment processor. */
+interface Delivered {
+  readonly event_id: string;
+  readonly outcome: string | null;
+}
+
+/** Purchases of credits of one round, with refunds and disputes, reported by a processor that repeats itself. */
+export class BoughtCredits {
+  readonly #site: CreditSite;
+  readonly #plan: MoneyPlan['credits'];
+  readonly #buyer: Buyer;
+  readonly #kill: KillAtStep;
+  readonly #key: () => string;
+  /** Ids of the events that were answered with 200. */
+  readonly #received: string[] = [];
+  /** Cents that were paid and not taken back. */
+  #cents = 0;
+
+  constructor(
+    site: CreditSite,
+    plan: MoneyPlan['credits'],
+    round: { readonly buyer: Buyer; readonly kill: KillAtStep; readonly key: () => string },
+  ) {
+    this.#site = site;
+    this.#plan = plan;
+    this.#buyer = round.buyer;
+    this.#kill = round.kill;
+    this.#key = round.key;
+  }
+
+  /** Buys, takes back, and reports both until the platform has all reports. */
+  async go(): Promise<void> {
+    await delay(this.#plan.afterMs);
+    await Promise.all(this.#plan.purchases.map((purchase) => this.#buy(purchase)));
+  }
+
+  async #buy({ cents, dispute, isRefundFirst, refunds }: PlannedPurchase): Promise<void> {
+    const { processor } = this.#site;
+    const sessionId = await this.#start(cents);
+    const eventsOf = (happen: () => void): StandInEvent[] => {
+      const before = processor.events.length;
+      happen();
+      return processor.events.slice(before);
+    };
+    let payment = '';
+    const paid = eventsOf(() => (payment = processor.pay(sessionId)));
+    this.#cents += cents;
+    const takenBack = eventsOf(() => {
+      for (const each of refunds) processor.refund(payment, each);
+      if (dispute === undefined) return;
+      processor.dispute(payment, 'needs_response');
+      processor.dispute(payment, dispute);
+    });
+    const refunded = refunds.reduce((sum, each) => sum + each, 0);
+    this.#cents -= dispute === 'lost' ? cents : refunded;
+    const report = async (events: readonly StandInEvent[], step: 'credit' | 'refund') => {
+      // The processor keeps no order, and repeats.
+      await Promise.all([...events, ...events].map((event) => this.#deliver(event, step)));
+    };
+    const steps = [() => report(paid, 'credit'), () => report(takenBack, 'refund')];
+    for (const step of isRefundFirst ? steps.toReversed() : steps) await step();
+  }
+
+  /** Starts a checkout, however often it has to ask. @returns the checkout's id at the processor. */
+  async #start(cents: number): Promise<string> {
+    let told = '';
+    const sessionId = await poll(
+      async () => {
+        const path = `${TOP_UP}?amount=${cents}`;
+        const { cookie } = this.#buyer;
+        const { status, text } = await this.#site.web.once('GET', path, this.#key(), undefined, {
+          cookie,
+        });
+        told = `${status} ${text}`;
+        return status === 200 ? /"sessionId":"(\w+)"/.exec(text)?.[1] : undefined;
+      },
+      { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS },
+    );
+    if (sessionId === undefined) throw new Error(`no checkout was made: ${told}`);
+    return sessionId;
+  }
+
+  /** Delivers an event until it is answered with 200. */
+  async #deliver(event: StandInEvent, step: 'credit' | 'refund'): Promise<void> {
+    const { processor, web } = this.#site;
+    let told = '';
+    const isReceived = await poll(
+      async () => {
+        void this.#kill.begins('webhook');
+        const { headers } = processor.signed(event);
+        const { status, text } = await web.once('POST', TOP_UP, this.#key(), event, headers);
+        told = `${status} ${text}`;
+        return status === 200 || undefined;
+      },
+      { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS },
+    );
+    if (!isReceived) throw new Error(`the event ${event.id} was not received: ${told}`);
+    this.#received.push(event.id);
+    void this.#kill.begins(step);
+  }
+
+  /** Returns the problems: events that were lost or not booked, and credits that differ from the payments. */
+  async problems(): Promise<string[]> {
+    const platform = this.#site.database.asPlatform();
+    const rows = await platform.query<Delivered>(
+      'SELECT event_id, outcome FROM processor_events WHERE event_id = ANY ($received)',
+      { received: this.#received },
+    );
+    const outcomes = new Map(rows.map(({ event_id: id, outcome }) => [id, outcome]));
+    const found = [...new Set(this.#received)].flatMap((id) => {
+      if (!outcomes.has(id)) return [`the event ${id} was lost after its 200`];
+      const outcome = outcomes.get(id);
+      return outcome === 'booked' ? [] : [`the event ${id} is ${outcome ?? 'not applied'}`];
+    });
+    const { id } = this.#buyer;
+    const [credits, debt] = await Promise.all([
+      balanceOf(platform, creditsOf(id), 'usd'),
+      balanceOf(platform, debtOf(id), 'usd'),
+    ]);
+    const wanted = BigInt(this.#cents) * CENT;
+    if (credits.balance !== wanted || debt.balance !== 0n) {
+      found.push(`the credits are ${credits.balance} and ${debt.balance}, not ${wanted} and 0`);
+    }
+    return found;
+  }
+}
