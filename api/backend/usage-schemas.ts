@@ -44,7 +44,7 @@ export const ofTool = z
   .strictObject({
     tool_name: z.string(),
     calls: z.int(),
-    successes: z.int(),
-    avg_ms: z.number(),
+    successes: z.int().describe('Calls with a result that is no failure'),
+    avg_ms: z.number().nullable().describe('Milliseconds until the result; null without any'),
   })
   .meta({ id: 'ToolUsage' });

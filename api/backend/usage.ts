@@ -2,11 +2,13 @@ import * as z from 'zod';
 import { lastDays } from '../../src/ai/usage/period.js';
 import {
   usageByModel,
+  usageByTool,
   usageDaily,
   usageSummary,
   type SummaryUsage,
   type UsageSums,
 } from '../../src/ai/usage/reports.js';
+import { bearer } from '../auth/bearer.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { nextPageLink, pageQuery, wholeNumber } from '../http/pagination.js';
@@ -120,10 +122,24 @@ export function usageEndpoints() {
       method: 'GET',
       path: `${PATH}/tools`,
       operationId: 'getToolUsage',
-      summary: 'Tool calls: always empty, because tool calls are not recorded',
+      summary: 'Calls of tools by name, most calls first',
+      auth: bearer,
+      keyScope: 'ai',
       query: z.object({ days: days(7), agentId: agentId.optional() }),
       responses: { 200: z.array(ofTool) },
-      handler: () => reply(200, []),
+      async handler({ query, tenant }) {
+        const period = lastDays(query.days, new Date());
+        const rows = await usageByTool(tenant, period, query.agentId);
+        return reply(
+          200,
+          rows.map(({ tool, calls, successes, averageMs }) => ({
+            tool_name: tool,
+            calls,
+            successes,
+            avg_ms: averageMs,
+          })),
+        );
+      },
     }),
   ];
 }

@@ -93,6 +93,16 @@ export async function exportAccount(
     agents: agents(tenant, userId),
     messages: messages(tenant, userId),
     usage: usage(tenant),
+    toolUsage: paged(
+      tenant,
+      `SELECT day || ' ' || agent_id || ' ' || tool AS position, day::text AS day,
+              agent_id AS "agentId", tool, calls::float8 AS calls, successes::float8 AS successes,
+              completed::float8 AS completed, ms::float8 AS ms
+         FROM tool_usage_daily WHERE user_id = $userId AND day || ' ' || agent_id || ' ' || tool > $after
+        ORDER BY 1 LIMIT ${PAGE}`,
+      { userId },
+      '',
+    ),
     busWebhooks: await list(
       `SELECT agent_id AS "agentId", url, refuses, paused_at AS "pausedAt", created_at AS "createdAt"
          FROM bus_webhooks WHERE user_id = $userId ORDER BY created_at, agent_id`,

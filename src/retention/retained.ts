@@ -9,6 +9,7 @@ export const RETAINED = [
   'bus-amplifications',
   'bus-signatures',
   'usage',
+  'tool-usage',
   'audit',
   'sessions',
   'nonces',

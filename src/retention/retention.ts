@@ -85,6 +85,9 @@ const OLD_GAS = `
   SELECT id FROM gas_reservations WHERE reserved_at < now() - ${AGE}
    ORDER BY reserved_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** Days, more than a report of tools can cover. */
+const TOOL_USAGE_DAYS = 400;
+
 /** Unlocked, because nobody may change these rows. */
 const OLD_EVENTS_OF_AGENTS = `
   SELECT id FROM underground_events WHERE event_date < now() - ${AGE}
@@ -170,6 +173,8 @@ export class Retention {
         return this.#call(REMOVE_AGENTS, this.#settings.agents);
       case 'usage':
         return this.#call(REMOVE_USAGE, this.#settings.usage);
+      case 'tool-usage':
+        return this.#call(REMOVE_TOOL_USAGE, TOOL_USAGE_DAYS);
       case 'audit':
         return this.#call(REMOVE_AUDIT, this.#settings.audit);
     }
@@ -199,6 +204,7 @@ export class Retention {
 const remove = (name: string): FunctionCall => ({ name, text: `SELECT ${name}($1, $2) AS done` });
 const REMOVE_AGENTS = remove('remove_old_agents');
 const REMOVE_USAGE = remove('remove_old_usage');
+const REMOVE_TOOL_USAGE = remove('remove_old_tool_usage');
 const REMOVE_AUDIT = remove('remove_old_audit');
 const REMOVE_PAYMENTS = remove('remove_old_payments');
 const REMOVE_PAYMENT_SESSIONS = remove('remove_old_payment_sessions');

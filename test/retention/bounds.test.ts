@@ -91,6 +91,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   usage_daily: bound('one for each day, agent and model', {
     kept: 'sums for reports and invoices',
   }),
+  tool_usage_daily: bound('500 for each day and agent', { kind: 'tool-usage' }),
   token_quotas: bound('one for each user and month', { kept: 'sums for reports and invoices' }),
 
   // Money

@@ -6,7 +6,7 @@ import { RETAINED, type RetainedKind } from '../../src/retention/retained.js';
 import { Retention } from '../../src/retention/retention.js';
 import { loadSettings } from '../../src/settings.js';
 import { agentNames } from '../../src/ai/usage/agent-names.js';
-import { usageDaily } from '../../src/ai/usage/reports.js';
+import { usageByTool, usageDaily } from '../../src/ai/usage/reports.js';
 import { rollUpUsage } from '../../src/ai/usage/rollups.js';
 import { settleUsage } from '../../src/ai/usage/settle-usage.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/money/ledger-check/check-ledger.js';
@@ -219,6 +219,19 @@ test('removes single calls and keeps the sums of their days', async () => {
   expect(before.map(({ calls: count }) => count)).toEqual([1_201, 2]);
 });
 
+test('removes sums of tools that no report covers any more', async () => {
+  const tools = [{ name: 'look', calls: 1, completed: 0, successes: 0, ms: 0 }];
+  const ages = [0, 399, 402, 403, 404];
+  const records = ages.map((age) => usageOf({ userId: 'bob', at: daysAgo(age), tools }));
+  await settleUsage(database.db, records, []);
+  expect(await remove('tool-usage')).toBe(3);
+  const sums = await usageByTool(database.db.asUser('bob'), {
+    from: '2000-01-01',
+    to: '2100-01-01',
+  });
+  expect(sums).toMatchObject([{ tool: 'look', calls: 2 }]);
+});
+
 describe('the audit log', () => {
   const entry = (action: string, days: number) =>
     insert('audit_log', { id: days, action, at: daysAgo(days) });
@@ -322,6 +335,7 @@ test('rejects a retention time below the minimum of its kind', () => {
   const ending: readonly RetainedKind[] = [
     ...(['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'] as const),
     ...(['holds', 'gas', 'answers', 'sums-of-answers', 'accounts', 'bus-signatures'] as const),
+    'tool-usage',
   ];
   // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];

@@ -47,6 +47,15 @@ export const dailySql = (scope: Scope) => `
   SELECT day::text AS day, ${SUMS}
   ${within(scope)} GROUP BY u.day ORDER BY u.day`;
 
+/** Returns the SQL of tools' calls, most calls first; for one agent (`$agentId`) or all. */
+export const toolsSql = (ofUser: boolean, ofAgent: boolean) => `
+  SELECT tool, sum(calls)::float8 AS calls, sum(successes)::float8 AS successes,
+         round(sum(ms) / nullif(sum(completed), 0))::float8 AS "averageMs"
+    FROM tool_usage_daily AS u
+   WHERE day BETWEEN $from AND $to${ofUser ? ' AND user_id = $userId' : ''}
+     ${ofAgent ? 'AND agent_id = $agentId' : ''}
+   GROUP BY tool ORDER BY sum(calls) DESC, tool LIMIT $limit`;
+
 /**
  * Returns the SQL of a dashboard: a row for the total, each day, each agent's use of a model, and each model.
  * Columns that do not apply are null. Costs are in millionths of a dollar.

@@ -1,6 +1,6 @@
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { Period } from './period.js';
-import { byModelSql, dailySql, ROLLED_UP, summarySql, type Scope } from './report-sql.js';
+import { byModelSql, dailySql, ROLLED_UP, summarySql, toolsSql, type Scope } from './report-sql.js';
 
 export interface UsageSums {
   readonly inputTokens: number;
@@ -31,6 +31,9 @@ export type SummaryPosition = Pick<SummaryUsage, 'day' | 'agentId' | 'provider' 
 
 /** Models in one report; the cheapest are omitted. */
 const MAX_MODELS = 1_000;
+
+/** Tools in one report; the least called are omitted. */
+const MAX_TOOLS = 1_000;
 
 /** Reports usage by day, agent and model: the tenant's, or all users' for the platform. */
 export function usageSummary(
@@ -67,6 +70,28 @@ export function usageByModel(
 /** Reports usage for each day with calls in ascending order. */
 export function usageDaily(tenant: TenantDatabase, period: Period): Promise<DayUsage[]> {
   return report<DayUsage>(tenant, dailySql(scopeOf(tenant)), { ...period });
+}
+
+export interface ToolUsage {
+  readonly tool: string;
+  readonly calls: number;
+  readonly successes: number;
+  /** Milliseconds until a result, without the calls that have none; null if none has. */
+  readonly averageMs: number | null;
+}
+
+/** Reports calls of tools, most calls first, for one agent or all. */
+export function usageByTool(
+  tenant: TenantDatabase,
+  period: Period,
+  agentId?: string,
+): Promise<ToolUsage[]> {
+  const sql = toolsSql(tenant.userId !== undefined, agentId !== undefined);
+  return report<ToolUsage>(tenant, sql, {
+    ...period,
+    limit: MAX_TOOLS,
+    ...(agentId !== undefined && { agentId }),
+  });
 }
 
 export const scopeOf = ({ userId }: TenantDatabase): Scope => ({

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { toolCounts } from './tool-counts.js';
 
 /** A row of `usage_logs`. Unknown fields are ignored: this release can read the journal of a later one. */
 export const usageRecord = z.object({
@@ -18,6 +19,8 @@ export const usageRecord = z.object({
   /** True for a call by the caller's own key, which counts against no quota. */
   ownKey: z.literal(true).optional(),
   endpoint: z.string().max(255),
+  /** Calls and results of tools; missing without any. A form of a later release counts as missing. */
+  tools: toolCounts.optional().catch(undefined),
   /** ISO 8601. */
   at: z.string(),
   /** The reservation that held tokens for the call, and the number held; both missing without a quota. */

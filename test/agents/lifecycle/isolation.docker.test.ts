@@ -502,7 +502,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/usage/by-agent/:agentId': { nobody: 401, bob: 200 },
   'GET /api/usage/by-model': { nobody: 401, bob: 200 },
   'GET /api/usage/daily': { nobody: 401, bob: 200 },
-  'GET /api/usage/tools': { nobody: 401, bob: 200 },
+  'GET /api/usage/tools': { nobody: 401, bob: 200, anotherKey: 401 },
   'GET /': { nobody: 200, bob: 200 },
   'GET /health': { nobody: 200, bob: 200 },
   'PUT /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '8m' }) },

@@ -77,6 +77,8 @@ test('a killed process loses no recorded call, counts none twice and leaves no t
     expect(recorded.filter((id) => !found.has(id))).toEqual([]);
     expect(found.size).toBe(rows.length);
     expect(await unbalanced(db)).toEqual([]);
+    const tools = 'SELECT sum(calls)::integer AS calls FROM tool_usage_daily';
+    expect(await rowsOf(db, tools)).toEqual([{ calls: rows.length }]);
     expect(readdirSync(folder)).toEqual([]);
   } finally {
     await database.close();

@@ -29,6 +29,7 @@ async function makeCalls(userId) {
       costUsd: '0.000001',
       endpoint: '/test',
       at: new Date().toISOString(),
+      tools: [{ name: 'look', calls: 1, completed: 1, successes: 1, ms: 1 }],
     });
     writeSync(1, `${callId}\n`);
   }

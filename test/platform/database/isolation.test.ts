@@ -333,6 +333,7 @@ describe('the serving role', () => {
         'remove_old_audit',
         'remove_old_payment_sessions',
         'remove_old_payments',
+        'remove_old_tool_usage',
         'remove_old_usage',
         'remove_settled_holds',
         'reserve_gas',

@@ -8,6 +8,7 @@ const KEEPING = [
   'usage_logs',
   'usage_daily',
   'usage_pending',
+  'tool_usage_daily',
   'token_quotas',
   'quota_reservations',
   'ledger_accounts',

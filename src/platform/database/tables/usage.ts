@@ -96,6 +96,25 @@ export const usageDaily = table(
   summedThrough('user_id'),
 );
 
+/** Daily sums (UTC) of tools' calls. */
+export const toolUsageDaily = table(
+  'tool_usage_daily',
+  {
+    userId: key(varchar(255)),
+    day: key(date()),
+    /** Empty for calls without an agent. */
+    agentId: key(varchar(255)),
+    tool: key(varchar(128)),
+    calls: bigint(),
+    /** Calls with a result, those of them that did not fail, and the milliseconds until their results. */
+    completed: bigint(),
+    successes: bigint(),
+    ms: bigint(),
+  },
+  [index('tool_usage_daily_day', ['day'])],
+  summedThrough('user_id'),
+);
+
 /** Sums of calls that were logged together, until they are added to their day's row. */
 export const usagePending = table(
   'usage_pending',
