@@ -44,7 +44,7 @@ export async function complete(
   completions: Completions,
   order: CompletionRequest,
 ): Promise<StreamReply<200>> {
-  const call = callOf(order);
+  const call = { ...callOf(order), countsTools: true };
   try {
     if (call.request.stream === true) {
       const { chunks } = await completions.stream(call);

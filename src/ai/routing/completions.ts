@@ -3,6 +3,9 @@ import { hasQuota, type Plan } from '../../types/plans.js';
 import { isLoopback } from '../../platform/environment/loopback.js';
 import type { Meter } from '../usage/meter.js';
 import type { ModelEntry } from '../models/model-set.js';
+import { OpenToolCalls } from '../usage/open-tool-calls.js';
+import type { ToolCount } from '../usage/tool-counts.js';
+import { ToolTally } from '../usage/tool-tally.js';
 import type { UsageRecord } from '../usage/usage-record.js';
 import { ableRoute } from './able-route.js';
 import {
@@ -42,6 +45,8 @@ export interface Call {
   readonly endpoint: string;
   /** Keys that the caller has brought: calls by these cost nothing and need no quota. */
   readonly ownKeys?: OwnKeys;
+  /** True if the calls of tools in the answer count, and the results in the request. */
+  readonly countsTools?: boolean;
   readonly route: Route;
   readonly request: ChatBody;
   /** Aborted when the caller disconnects. */
@@ -67,8 +72,13 @@ export interface Streaming extends Served {
   readonly chunks: AsyncGenerator<string>;
 }
 
+/** A call whose tools are counted, if they are. */
+interface CountedCall extends Call {
+  readonly tools?: ToolTally | undefined;
+}
+
 interface Streamed {
-  readonly call: Call;
+  readonly call: CountedCall;
   readonly life: CallLifetime;
   readonly attempt: Attempt;
   readonly stream: CompletionStream;
@@ -110,6 +120,7 @@ interface CompletionsOptions {
  */
 export class Completions {
   readonly #circuit = new CircuitBreaker();
+  readonly #openToolCalls = new OpenToolCalls();
   readonly #left: AbandonedCalls;
 
   readonly #options: CompletionsOptions;
@@ -136,11 +147,13 @@ export class Completions {
    * Answers completely. @throws QuotaExceededError; OwnKeyRefusedError; NoAnswerError; UnsupportedError; the
    * abort reason of the caller's signal.
    */
-  async answer(call: Call): Promise<Answered> {
+  async answer(given: Call): Promise<Answered> {
+    const call = this.#counted(given);
     const life = this.#left.follow(ownerOf(call), call.signal);
     try {
       const { result, attempt, attempts } = await this.#begin(call, life, requestCompletion);
       this.#circuit.succeeded(attempt, ownerOf(call));
+      call.tools?.readAnswer(result.json);
       const usage = result.usage ?? usageEstimate(call.request, Math.ceil(result.bytes / 4));
       this.#record(call, attempt, usage);
       return { completion: result, usage, ...servedBy(attempt), attempts };
@@ -150,12 +163,15 @@ export class Completions {
   }
 
   /** Answers with a stream, and returns once it has begun. @throws as `answer` does. */
-  async stream(call: Call): Promise<Streaming> {
+  async stream(given: Call): Promise<Streaming> {
+    const call = this.#counted(given);
     const life = this.#left.follow(ownerOf(call), call.signal);
     try {
       const { result, attempt, attempts } = await this.#begin(call, life, requestStream);
       const used = new StreamUsage(call.request, result);
-      this.#options.meter.begin(call.callId, () => this.#recordOf(call, attempt, used.soFar));
+      this.#options.meter.begin(call.callId, () =>
+        withTools(this.#recordOf(call, attempt, used.soFar), call.tools?.soFar),
+      );
       const metered = this.#metered({ call, life, attempt, stream: result, used });
       return {
         chunks: await primed(metered),
@@ -169,8 +185,15 @@ export class Completions {
     }
   }
 
+  #counted(call: Call): CountedCall {
+    if (call.countsTools !== true) return call;
+    const { agentId, request, userId } = call;
+    const caller = agentId === null ? `user:${userId}` : `agent:${agentId}`;
+    return { ...call, tools: new ToolTally(this.#openToolCalls, caller, request) };
+  }
+
   async #begin<T>(
-    given: Call,
+    given: CountedCall,
     life: CallLifetime,
     ask: (ask: ProviderCall) => Promise<T>,
   ): Promise<{ result: T; attempt: Attempt; attempts: readonly AttemptResult[] }> {
@@ -196,7 +219,11 @@ export class Completions {
   }
 
   /** Tries the route in order, with failing providers last instead of not at all. */
-  async #tryInOrder<T>(call: Call, life: CallLifetime, ask: (ask: ProviderCall) => Promise<T>) {
+  async #tryInOrder<T>(
+    call: CountedCall,
+    life: CallLifetime,
+    ask: (ask: ProviderCall) => Promise<T>,
+  ) {
     const { callId, request, route } = call;
     const owner = ownerOf(call);
     const attempts: AttemptResult[] = [];
@@ -226,7 +253,7 @@ export class Completions {
       } catch (error) {
         if (!(error instanceof ProviderError)) {
           // The client disconnected during the attempt and its call was not continued.
-          if (life.signal.aborted) this.#options.meter.record(used());
+          if (life.signal.aborted) this.#options.meter.record(withTools(used(), call.tools?.end()));
           throw error;
         }
         done(error.failure);
@@ -287,6 +314,7 @@ export class Completions {
         const next = await stream.chunks.next();
         if (next.done === true) break;
         used.countPiece();
+        streamed.call.tools?.readChunk(next.value);
         yield next.value;
       }
       used.complete();
@@ -332,8 +360,9 @@ export class Completions {
     await stream.chunks.return(undefined);
   }
 
-  #record(call: Call, attempt: Attempt, usage: TokenUsage): void {
-    this.#options.meter.record(this.#recordOf(call, attempt, usage));
+  #record(call: CountedCall, attempt: Attempt, usage: TokenUsage): void {
+    const record = this.#recordOf(call, attempt, usage);
+    this.#options.meter.record(withTools(record, call.tools?.end()));
   }
 
   #recordOf(call: Call, attempt: Attempt, usage: TokenUsage): UsageRecord {
@@ -354,6 +383,9 @@ export class Completions {
     };
   }
 }
+
+const withTools = (record: UsageRecord, tools: readonly ToolCount[] = []): UsageRecord =>
+  tools.length === 0 ? record : { ...record, tools: [...tools] };
 
 const ownerOf = ({ owner, userId }: Call): string => owner ?? userId;
 
