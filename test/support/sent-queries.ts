@@ -1,5 +1,8 @@
 import pg from 'pg';
 
+/** Statements that timers send: the check of an idle connection, and the extension of reservations. */
+const OF_TIMERS = /^SELECT 1$|keep_reservations/;
+
 /** Returns the statements that this process sends to a database, by any pool, during `work`. */
 export async function sentQueries(url: string, work: () => Promise<void>): Promise<string[]> {
   const name = new URL(url).pathname.slice(1);
@@ -8,8 +11,9 @@ export async function sentQueries(url: string, work: () => Promise<void>): Promi
   const query = Reflect.get(prototype, 'query') as (...args: unknown[]) => unknown;
   const sent: string[] = [];
   Reflect.set(prototype, 'query', function noted(this: pg.Client, ...args: unknown[]) {
-    const [said] = args;
-    if (this.database === name) sent.push(typeof said === 'string' ? said : JSON.stringify(said));
+    const [statement] = args;
+    const text = typeof statement === 'string' ? statement : JSON.stringify(statement);
+    if (this.database === name && !OF_TIMERS.test(text)) sent.push(text);
     return query.apply(this, args);
   });
   try {
