@@ -1,12 +1,17 @@
 import { randomUUID } from 'node:crypto';
+import { Batcher } from '../lib/batcher.js';
 import type { Database } from '../platform/database/database.js';
 import type { Processor } from './processor.js';
-import { readEvent } from './read-event.js';
+import { readEvent, type ProcessorEvent } from './read-event.js';
+
+/** Events of a statement: commits that notify wait for each other, and each statement is one. */
+const MAX_BATCH = 200;
 
 /** Receives the payment processor's events, and stores each once. */
 export class ProcessorEvents {
   readonly #database: Database;
   readonly #processor: Pick<Processor, 'verify'>;
+  readonly #stored = new Batcher<ProcessorEvent, void>((events) => this.#store(events), MAX_BATCH);
 
   constructor(database: Database, processor: Pick<Processor, 'verify'>) {
     this.#database = database;
@@ -16,19 +21,27 @@ export class ProcessorEvents {
   /** Verifies an event and stores what it says, if it needs an action. @throws BadRequestError, ProcessorError */
   async receive(body: Buffer, signature: string | undefined): Promise<void> {
     const event = readEvent(await this.#processor.verify(body, signature));
-    if (!event) return;
-    const { eventId, fact, happenedAt, paymentIntent, type } = event;
+    if (event) await this.#stored.add(event);
+  }
+
+  async #store(events: readonly ProcessorEvent[]): Promise<readonly void[]> {
+    const rows = events.map(({ eventId, fact, happenedAt, paymentIntent, type }) => ({
+      id: randomUUID(),
+      event_id: eventId,
+      type,
+      payment_intent: paymentIntent,
+      fact,
+      happened_at: happenedAt,
+    }));
+    // In order: two processes with the same events would otherwise wait for each other.
     await this.#database.asPlatform().query(
       `INSERT INTO processor_events (id, event_id, type, payment_intent, fact, happened_at)
-       VALUES ($id, $eventId, $type, $paymentIntent, $fact, $happenedAt) ON CONFLICT DO NOTHING`,
-      {
-        id: randomUUID(),
-        eventId,
-        type,
-        paymentIntent,
-        fact: JSON.stringify(fact),
-        happenedAt,
-      },
+       SELECT id, event_id, type, payment_intent, fact, happened_at
+         FROM jsonb_to_recordset($rows::jsonb) AS e (id text, event_id text, type text,
+                payment_intent text, fact jsonb, happened_at timestamptz)
+        ORDER BY event_id COLLATE "C" ON CONFLICT DO NOTHING`,
+      { rows: JSON.stringify(rows) },
     );
+    return events.map(() => undefined);
   }
 }

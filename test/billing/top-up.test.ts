@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Processor } from '../../src/billing/processor.js';
+import { ProcessorEvents } from '../../src/billing/receive-events.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { textsOfRows } from '../platform/database/traces.js';
 import { walletSite, type Person } from '../money/wallets/support.js';
@@ -206,6 +208,24 @@ describe('webhook', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     await Promise.all([site.apply(), site.apply()]);
     expect(await site.moneyOf(ada)).toEqual({ credits: '10.000000', debt: '0.000000' });
+  });
+
+  test('stores each event once when two processes receive the same ones in opposite order', async () => {
+    const event = await paidEvent();
+    const events = Array.from({ length: 50 }, (_, n) => ({ ...event, id: `evt_in_order_${n}` }));
+    const { database, settings } = site.dependencies;
+    const receive = (order: readonly object[]) => {
+      const receiver = new ProcessorEvents(database, new Processor(settings.billing));
+      return order.map((each) => {
+        const { body, headers } = site.processor.signed(each);
+        return receiver.receive(Buffer.from(body), headers['stripe-signature']);
+      });
+    };
+    await Promise.all([...receive(events), ...receive(events.toReversed())]);
+    const rows = await database
+      .asPlatform()
+      .query(`SELECT FROM processor_events WHERE starts_with(event_id, 'evt_in_order_')`);
+    expect(rows).toHaveLength(50);
   });
 
   test('stores no personal data of the buyer', attack, async () => {
