@@ -1,8 +1,10 @@
-// A separate program: `node load.js <url> <cookie> <connections> <seconds> <clients> [body] [headers]`.
+// A separate program: `node load.js <url> <cookie> <connections> <seconds> <clients> [body] [headers] [file]`.
 // Sends requests on keep-alive connections as fast as the answers arrive, and sends the result to its
 // parent. Without a body, or with an empty one, a request is a GET. Headers are a JSON list, used in turn.
+// The file has requests that are sent once each (`sent-once.ts`); the load ends with the last of them.
 import http from 'node:http';
 import { clientAddress } from './client.js';
+import { readSentOnce } from './sent-once.js';
 import { quantile } from './statistics.js';
 
 const [
@@ -13,8 +15,10 @@ const [
   clients,
   bodyGiven = '',
   headersInTurn = '[]',
+  file = '',
 ] = process.argv.slice(2);
-const body = bodyGiven === '' ? undefined : bodyGiven;
+const sameBody = bodyGiven === '' ? undefined : bodyGiven;
+const once = file === '' ? undefined : readSentOnce(file);
 const inTurn = JSON.parse(headersInTurn) as readonly Readonly<Record<string, string>>[]; // written by the parent
 const agent = new http.Agent({ keepAlive: true, maxSockets: Number(connections) });
 const target = new URL(url);
@@ -39,7 +43,7 @@ const result = {
 process.send?.(result, () => process.disconnect());
 
 async function askOn(): Promise<void> {
-  while (performance.now() < deadline) {
+  while (performance.now() < deadline && asked < (once?.length ?? Infinity)) {
     const sent = performance.now();
     const status = await ask();
     if (status === 200) latencies.push(performance.now() - sent);
@@ -53,9 +57,11 @@ async function askOn(): Promise<void> {
 function ask(): Promise<number> {
   return new Promise((resolve, reject) => {
     const number = asked++;
+    const body = once?.[number]?.body ?? sameBody;
     const headers = {
       ...(cookie !== '' && { cookie }),
       ...inTurn[number % inTurn.length],
+      ...once?.[number]?.headers,
       ...(clients === 'many' && { 'x-forwarded-for': clientAddress(number) }),
       ...(body !== undefined && {
         'content-type': 'application/json',

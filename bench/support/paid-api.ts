@@ -21,6 +21,7 @@ const STOPPING_MS = 15_000;
 
 export interface PaidApi {
   readonly webUrl: string;
+  readonly backendUrl: string;
   readonly pid: number;
   /** Database addresses for the owner role and the serving role. */
   readonly ownerUrl: string;
@@ -28,10 +29,15 @@ export interface PaidApi {
   readonly chain: LocalChain;
 }
 
-/** Starts the API process alone, with a database and a chain but without workers and Temporal. */
+/**
+ * Starts the API process alone, with a database and a chain but without workers and Temporal.
+ *
+ * @param more variables that differ from this process's environment.
+ */
 export async function startPaidApi(
   folder: string,
   atEnd: (cleanup: () => Promise<void>) => void,
+  more: NodeJS.ProcessEnv = {},
 ): Promise<PaidApi> {
   const { ownerUrl, servingUrl } = await startOwnPostgres(folder, atEnd);
   const anvil = await startAnvil({
@@ -46,14 +52,14 @@ export async function startPaidApi(
     partiesOf({ treasury: undefined, operator: undefined }),
     { holdMs: HOLD_MS },
   );
-  const web = await freePort();
+  const [web, backend] = [await freePort(), await freePort()];
   const env = withLocalChain(
     {
       ...process.env,
       DATA_DIR: folder,
       HOST: '127.0.0.1',
       WEB_PORT: String(web),
-      BACKEND_PORT: '0',
+      BACKEND_PORT: String(backend),
       METRICS_PORT: '0',
       BACKEND_URL: 'http://127.0.0.1:1',
       DATABASE_URL: servingUrl,
@@ -65,6 +71,7 @@ export async function startPaidApi(
       TRUSTED_PROXIES: '127.0.0.1/32',
       MANAGE_DOCKER: 'never',
       AGENT_RUNTIME_IMAGE: 'none',
+      ...more,
     },
     chain,
   );
@@ -88,5 +95,12 @@ export async function startPaidApi(
     });
     child.once('exit', () => reject(new Error('The APIs did not start')));
   });
-  return { webUrl: `http://127.0.0.1:${web}`, pid: child.pid ?? 0, ownerUrl, servingUrl, chain };
+  return {
+    webUrl: `http://127.0.0.1:${web}`,
+    backendUrl: `http://127.0.0.1:${backend}`,
+    pid: child.pid ?? 0,
+    ownerUrl,
+    servingUrl,
+    chain,
+  };
 }

@@ -95,10 +95,15 @@ export class BenchPlatform {
   /**
    * Starts a platform without containers in a folder of its own, behind a proxy on this machine. If the
    * environment names a `shared` platform, that one is returned and not stopped by this process.
+   *
+   * @param more variables that a shared platform does not have: with them, a platform is started.
    */
-  static async withoutContainers(atEnd: AtEnd): Promise<BenchPlatform> {
+  static async withoutContainers(
+    atEnd: AtEnd,
+    more: NodeJS.ProcessEnv = {},
+  ): Promise<BenchPlatform> {
     const running = process.env[SHARED];
-    if (running !== undefined) {
+    if (running !== undefined && Object.keys(more).length === 0) {
       const { dataDir, webUrl, backendUrl } = JSON.parse(running) as Place; // written by `shared`
       return new BenchPlatform(undefined, dataDir, webUrl, backendUrl);
     }
@@ -109,6 +114,7 @@ export class BenchPlatform {
       // With an engine, the worker would find that the agents of these benchmarks have no containers.
       DOCKER_HOST: `unix://${path.join(folder, 'no-engine.sock')}`,
       AGENT_RUNTIME_IMAGE: 'none',
+      ...more,
     });
     atEnd(() => platform.stop());
     return platform;
