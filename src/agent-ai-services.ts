@@ -38,7 +38,7 @@ export function createAgentBus({
 }: Pick<ApiFoundation, 'settings' | 'database'>): AgentBus {
   const secrets = new SecretBox(settings.secrets.keys);
   return {
-    busAcceptance: new BusAcceptance({ database, secrets, accounts: settings.accounts }),
+    busAcceptance: new BusAcceptance({ database, secrets }),
     busInbox: new BusInbox(database, secrets),
     busSignatures: new BusSignatures(database, secrets),
   };

@@ -248,7 +248,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     bus: new Bus({
       database,
       chain,
-      acceptance: new BusAcceptance({ database, secrets, accounts: settings.accounts }),
+      acceptance: new BusAcceptance({ database, secrets }),
+      accounts: settings.accounts,
     }),
     busSignatures: new BusSignatures(database, secrets),
     busWebhooks: new BusWebhooks({ secrets, outbound: platformOutbound(settings) }),

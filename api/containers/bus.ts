@@ -50,7 +50,8 @@ export function agentBusEndpoints({
       body: messageBody(z.strictObject({ ...messageParts, messageId: messageId.optional() })),
       responses: { 200: sentMessage },
       errors: [402, 404, 409, 503],
-      async handler({ body, caller: { agentId, userId }, signal }) {
+      async handler({ body, caller, signal }) {
+        const { agentId, userId } = caller;
         const ready = prepared({
           ...body,
           messageId: body.messageId ?? randomUUID(),
@@ -59,7 +60,7 @@ export function agentBusEndpoints({
         });
         // The signature proves that the agent has a wallet here; nobody has to check it again.
         await busSignatures.sign({ agentId, userId }, ready, signal);
-        await busAcceptance.accept(ready, userId);
+        await busAcceptance.accept(ready, caller);
         return reply(200, { success: true, messageId: ready.message.messageId });
       },
     }),

@@ -1,10 +1,9 @@
-import { findEntitlement } from '../accounts/accounts/entitlement.js';
-import type { AdminRules } from '../accounts/accounts/admin.js';
+import { entitled, type Entitlement } from '../accounts/accounts/entitlement.js';
 import type { Database } from '../platform/database/database.js';
 import type { SecretBox } from '../platform/secrets/secret-box.js';
 import { ConflictError, NotFoundError, TooManyRequestsError } from '../lib/errors.js';
 import { secondsOfDayLeft } from '../lib/utc-day.js';
-import { PLAN_LIMITS, planRequired } from '../types/plans.js';
+import { PLAN_LIMITS, type Plan } from '../types/plans.js';
 import { digestOf, type PreparedMessage } from './bus-message.js';
 import { messageContext } from './sealed-contexts.js';
 
@@ -20,7 +19,11 @@ const RETRY_AFTER_S = 60;
 interface Parts {
   readonly database: Database;
   readonly secrets: SecretBox;
-  readonly accounts: AdminRules;
+}
+
+/** The owner of a sender, with the plan of the moment. */
+export interface MessageOwner extends Pick<Entitlement, 'userId' | 'isAdmin'> {
+  readonly plan: Plan | undefined;
 }
 
 interface Accepted {
@@ -39,18 +42,17 @@ export class BusAcceptance {
 
   /**
    * Stores a message for its delivery. The same message again changes nothing.
-   * @param userId the owner of the sender.
    * @throws PaymentRequiredError without a plan; NotFoundError without the recipient; ConflictError for another
    *   message of the same id; TooManyRequestsError
    */
-  async accept({ canonical, message, service }: PreparedMessage, userId: string): Promise<void> {
-    const { accounts, database, secrets } = this.#parts;
-    const platform = database.asPlatform();
-    const entitlement = await findEntitlement(platform, userId, accounts);
-    if (!entitlement) throw planRequired();
-    const daily = PLAN_LIMITS[entitlement.plan].agentMessagesPerDay;
+  async accept(
+    { canonical, message, service }: PreparedMessage,
+    { isAdmin, plan, userId }: MessageOwner,
+  ): Promise<void> {
+    const { database, secrets } = this.#parts;
+    const daily = PLAN_LIMITS[entitled(userId, isAdmin, plan).plan].agentMessagesPerDay;
     const { action, from, messageId, to } = message;
-    const [accepted] = await platform.query<Accepted>(
+    const [accepted] = await database.asPlatform().query<Accepted>(
       `SELECT outcome, current FROM accept_bus_message(
          $from, $userId, $to, $messageId, $digest, $action, $service, $sealed, $daily, $hourly, $most)`,
       {

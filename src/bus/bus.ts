@@ -1,4 +1,5 @@
 import type { Hex } from 'viem';
+import { isAdmin, type AdminAttributes, type AdminRules } from '../accounts/accounts/admin.js';
 import type { Database } from '../platform/database/database.js';
 import { UnauthorizedError } from '../lib/errors.js';
 import type { Chain } from '../money/chain/chain-node.js';
@@ -7,6 +8,7 @@ import {
   isSignedByWallet,
   recoveredSigner,
 } from '../money/chain/wallet-signature.js';
+import type { Plan } from '../types/plans.js';
 import type { BusAcceptance } from './bus-acceptance.js';
 import { busText, prepared, type BusMessage } from './bus-message.js';
 
@@ -23,10 +25,13 @@ interface Parts {
   readonly database: Database;
   readonly chain: Chain;
   readonly acceptance: Pick<BusAcceptance, 'accept'>;
+  readonly accounts: AdminRules;
 }
 
-interface Sender {
+/** An agent with its wallet and its owner, found in one round trip. */
+interface Sender extends AdminAttributes {
   readonly userId: string;
+  readonly plan: Plan | null;
   readonly address: Hex;
   readonly isContract: boolean;
 }
@@ -46,8 +51,11 @@ export class Bus {
   async send(message: BusMessage, signature: string): Promise<void> {
     const ready = prepared(message);
     if (Math.abs(Date.now() / 1_000 - message.timestamp) > MAX_AGE_S) throw invalidSignature();
-    const { userId } = await this.#senderOf(message.from, busText(ready.canonical), signature);
-    await this.#parts.acceptance.accept(ready, userId);
+    const sender = await this.#senderOf(message.from, busText(ready.canonical), signature);
+    const { acceptance, accounts } = this.#parts;
+    const { plan, userId } = sender;
+    const owner = { userId, isAdmin: isAdmin(sender, accounts), plan: plan ?? undefined };
+    await acceptance.accept(ready, owner);
   }
 
   /** Returns the sender that signed the text. A signature that no wallet made costs no query. */
@@ -70,8 +78,11 @@ export class Bus {
 
   async #findSender(agentId: string): Promise<Sender | undefined> {
     const [sender] = await this.#parts.database.asPlatform().query<Sender>(
-      `SELECT a.user_id AS "userId", w.address, w.is_contract AS "isContract"
+      `SELECT a.user_id AS "userId", w.address, w.is_contract AS "isContract", u.email,
+              u.email_verified_at IS NOT NULL AS "emailVerified", u.is_admin AS "isAdmin", p.plan
          FROM agents a JOIN wallets w ON w.agent_id = a.id AND w.user_id = a.user_id
+         JOIN users u ON u.id = a.user_id
+         LEFT JOIN LATERAL current_subscription(u.id, 'plan') p ON p.holds
         WHERE a.id = $agentId AND a.desired <> 'deleted' AND w.suspended_at IS NULL`,
       { agentId },
     );

@@ -312,14 +312,14 @@ const CASES: Readonly<Record<string, Case>> = {
         await queryRows(database.ownerUrl, sql);
       }
       const acceptance = new BusAcceptance({
-        accounts: dependencies.settings.accounts,
         database: database.db,
         secrets: dependencies.secrets,
       });
       const agent = `${id}-agent-1`;
       const message = { messageId: 'm', action: 'BOOKING_REQUEST', from: agent, to: agent };
+      const owner = { userId: id, isAdmin: false, plan: 'label' } as const;
       return thrownBy(() =>
-        acceptance.accept(prepared({ ...message, payload: {}, timestamp: 0 }), id),
+        acceptance.accept(prepared({ ...message, payload: {}, timestamp: 0 }), owner),
       );
     },
   },
