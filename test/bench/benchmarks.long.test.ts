@@ -32,6 +32,27 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     expect(aim).toBe('0.7');
   });
 
+  test('runs the webhook benchmark', async () => {
+    const output = await bench('webhook', ['--rounds=1', '--events=100', '--connections=4']);
+    expect(Number(rowOf(output, 'events of the payment processor')[1])).toBeGreaterThan(0);
+    const [, , , , , ratio, aim] = rowOf(output, '  bare Koa handler');
+    expect(Number(ratio)).toBeGreaterThan(0);
+    expect(aim).toBe('0.7');
+  });
+
+  test('runs the bus benchmark', async () => {
+    const sizes = ['--rounds=1', '--messages=50', '--agents=4', '--deliveries=50', '--rate=50'];
+    const output = await bench('bus', [...sizes, '--connections=4']);
+    expect(Number(rowOf(output, 'accepted messages')[1])).toBeGreaterThan(0);
+    const [, , , , , ratio, aim] = rowOf(output, '  bare Koa handler');
+    expect(Number(ratio)).toBeGreaterThan(0);
+    expect(aim).toBe('0.7');
+    const [, p50, , , most] = rowOf(output, 'delivery');
+    expect(Number(p50)).toBeGreaterThan(0);
+    expect(most).toBe('250');
+    expect(Number(rowOf(output, '  bare: posted')[1])).not.toBeNaN();
+  });
+
   test("runs the benchmark of agents' addresses", async () => {
     const output = await bench('agent-proxy', ['--rounds=1', '--seconds=0.2', '--warmup=0.1']);
     const [, , , , , ratio, aim] = rowOf(output, "an agent's address, 16");
