@@ -47,9 +47,9 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     const [, , , , , ratio, aim] = rowOf(output, '  bare Koa handler');
     expect(Number(ratio)).toBeGreaterThan(0);
     expect(aim).toBe('0.7');
-    const [, p50, , , most] = rowOf(output, 'delivery');
+    const [, p50, , , aimed] = rowOf(output, 'delivery');
     expect(Number(p50)).toBeGreaterThan(0);
-    expect(most).toBe('250');
+    expect(aimed).toBe('250');
     expect(Number(rowOf(output, '  bare: posted')[1])).not.toBeNaN();
   });
 
