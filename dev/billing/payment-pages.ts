@@ -1,5 +1,11 @@
 import { html, type Html } from '../../src/lib/html.js';
-import type { StandInPayment, StandInSession } from './payment-objects.js';
+import type {
+  StandInPayment,
+  StandInPortal,
+  StandInPrice,
+  StandInSession,
+  StandInSubscription,
+} from './payment-objects.js';
 
 const NOTICE = 'This is a stand-in for the payment processor, for developers: no money is moved.';
 
@@ -8,29 +14,74 @@ export const paymentPage = ({
   amount_total: cents,
   cancel_url,
   currency,
-  payment_intent,
+  mode,
+  status,
 }: StandInSession) =>
   page(
     'Payment',
-    html`<p>${amountOf(cents, currency)}</p>
+    html`<p>${amountOf(cents, currency)}${mode === 'subscription' && ' a month'}</p>
       ${
-        payment_intent === null
+        status === 'open'
           ? html`<form method="post"><button>Pay</button></form>
               <p><a href="${cancel_url}">Cancel</a></p>`
-          : html`<p>This checkout is paid: <a href="/">all payments</a></p>`
+          : html`<p>
+              This checkout ${status === 'complete' ? 'is paid' : 'has expired'}:
+              <a href="/">all payments</a>
+            </p>`
       }`,
   );
 
 /** The page on which payments are refunded and disputed. */
-export const paymentsPage = (payments: readonly StandInPayment[]) =>
+export const paymentsPage = (
+  payments: readonly StandInPayment[],
+  subscriptions: readonly StandInSubscription[],
+) =>
   page(
     'Payments',
     payments.length === 0
       ? html`<p>Nothing is paid yet.</p>`
       : html`<ul>
-          ${payments.map(paymentItem)}
+          ${subscriptions.map(subscriptionItem)} ${payments.map(paymentItem)}
         </ul>`,
   );
+
+/** The page on which a customer confirms a change of plan; without a price, pays or cancels. */
+export const portalPage = (
+  { returnUrl }: StandInPortal,
+  subscription: StandInSubscription,
+  price: StandInPrice | undefined,
+) =>
+  page(
+    'Your subscription',
+    html`<p>${describe(subscription)}</p>
+      <form method="post">
+        ${
+          price
+            ? html`<p>Change to ${amountOf(price.unit_amount, price.currency)} a month:</p>
+                <button name="action" value="change">Confirm</button>
+                <button name="action" value="change-unpaid">Confirm, and fail to pay</button>`
+            : html`<button name="action" value="pay">Pay what is open</button>
+                <button name="action" value="end">Cancel at the end of the period</button>`
+        }
+      </form>
+      <p><a href="${returnUrl}">Return</a></p>`,
+  );
+
+const describe = ({ cancelAt, id, periodEnd, price, status }: StandInSubscription) =>
+  `${id}: ${amountOf(price.unit_amount, price.currency)} a month, ${status}, ` +
+  `${cancelAt === null ? 'period' : 'cancelled, plan'} until ${new Date(periodEnd * 1_000).toISOString()}`;
+
+const subscriptionItem = (subscription: StandInSubscription) =>
+  html`<li>
+    <p>${describe(subscription)}</p>
+    <form method="post" action="/subscriptions/${subscription.id}">
+      <button name="action" value="renew">Begin the next month, paid</button>
+      <button name="action" value="renew-unpaid">Begin the next month, unpaid</button>
+      <button name="action" value="pay">Pay what is open</button>
+      <button name="action" value="give-up">Give up collecting</button>
+      <button name="action" value="cancel">Cancel now</button>
+    </form>
+  </li>`;
 
 const paymentItem = ({ amount, currency, dispute, id, refunded }: StandInPayment) =>
   html`<li>

@@ -1,10 +1,13 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { StandInPayment, StandInSession } from './payment-objects.js';
-import { paymentPage, paymentsPage } from './payment-pages.js';
+import { paymentPage, paymentsPage, portalPage } from './payment-pages.js';
+import { subscriptionCall } from './subscription-calls.js';
+import { StandInSubscriptions } from './subscriptions.js';
 
 /** Most checkouts and events in memory. */
 const MAX_CHECKOUTS = 10_000;
@@ -32,11 +35,16 @@ export interface PaymentProcessor {
   readonly events: readonly StandInEvent[];
   /** Requests that made a checkout, without repetitions. */
   readonly sessions: ReadonlyMap<string, StandInSession>;
+  readonly subscriptions: StandInSubscriptions;
   /** Makes the API answer with this status. */
   down?: number | undefined;
   /** Milliseconds before the API answers. */
   delayMs?: number | undefined;
-  /** Pays a checkout. @returns the payment's id. */
+  /**
+   * Holds back the answer to the next call, which has been made up when `arrival` ends, until `release` is called.
+   */
+  holdAnswers(): { readonly arrival: Promise<void>; release(): void };
+  /** Pays a checkout. @returns the id of the payment, or of the subscription. */
   pay(sessionId: string): string;
   /** Refunds cents of a payment. @returns the refund's id. */
   refund(paymentId: string, cents: number): string;
@@ -55,8 +63,8 @@ interface ProcessorOptions {
 }
 
 /**
- * Starts a stand-in of Stripe for developers: checkouts, the page on which they are paid, refunds, disputes and
- * signed webhooks, in Stripe's formats. No card and no money is involved.
+ * Starts a stand-in of Stripe for developers: checkouts, subscriptions and the pages on which they are paid and
+ * changed, refunds, disputes and signed webhooks, in Stripe's formats. No card and no money is involved.
  *
  * @param options.port any free port by default.
  */
@@ -67,10 +75,12 @@ export async function startPaymentProcessor({
   const secretKey = 'sk_test_of_the_stand_in';
   const webhookSecret = `whsec_${randomBytes(24).toString('hex')}`;
   const sessions = new Map<string, StandInSession>();
-  const byKey = new Map<string, StandInSession>();
+  const priceOfSession = new Map<string, string>();
+  const byKey = new Map<string, object>();
   const payments = new Map<string, StandInPayment>();
   const events: StandInEvent[] = [];
   const closing = new AbortController();
+  let held: Held | undefined;
 
   const newId = (prefix: string) => `${prefix}_${randomBytes(12).toString('hex')}`;
 
@@ -115,24 +125,52 @@ export async function startPaymentProcessor({
   function createSession(form: URLSearchParams): StandInSession {
     const id = newId('cs_test');
     const item = 'line_items[0][price_data]';
+    const mode = form.get('mode') ?? '';
+    const named = form.get('line_items[0][price]');
+    const price =
+      named === null || mode !== 'subscription'
+        ? undefined
+        : StandInSubscriptions.of(subscriptions.prices, named);
     const session: StandInSession = {
       id,
       object: 'checkout.session',
-      mode: form.get('mode') ?? '',
+      mode,
+      status: 'open',
       client_reference_id: form.get('client_reference_id'),
       metadata: { checkoutId: form.get('metadata[checkoutId]') ?? '' },
-      amount_total: Number(form.get(`${item}[unit_amount]`)),
-      currency: form.get(`${item}[currency]`) ?? '',
+      amount_total: price?.unit_amount ?? Number(form.get(`${item}[unit_amount]`)),
+      currency: price?.currency ?? form.get(`${item}[currency]`) ?? '',
       payment_status: 'unpaid',
       payment_intent: null,
+      subscription: null,
       customer_details: null,
       success_url: form.get('success_url') ?? '',
       cancel_url: form.get('cancel_url') ?? '',
       url: `${processor.url}/pay/${id}`,
     };
     sessions.set(id, session);
+    if (mode === 'subscription') {
+      const sent = (name: string) => `${item}${name.replace(/^[^[]+/, '[$&]')}`;
+      priceOfSession.set(id, (price ?? subscriptions.addPrice(form, sent)).id);
+    }
     return session;
   }
+
+  /** Makes a payment. @returns its id. */
+  function charge(amount: number, currency: string): string {
+    const id = newId('pi');
+    payments.set(id, {
+      id,
+      charge: newId('ch'),
+      amount,
+      currency,
+      refunded: 0,
+      dispute: undefined,
+    });
+    return id;
+  }
+
+  const subscriptions = new StandInSubscriptions({ newId, emit, charge });
 
   const paymentOf = (id: string): StandInPayment => {
     const payment = payments.get(id);
@@ -145,19 +183,35 @@ export async function startPaymentProcessor({
     env: {},
     events,
     sessions,
+    subscriptions,
     signed,
+    holdAnswers() {
+      const [arrival, released] = [new EventEmitter(), new EventEmitter()];
+      held = {
+        arrive: () => void arrival.emit('done'),
+        released: once(released, 'done').then(() => undefined),
+      };
+      return {
+        arrival: once(arrival, 'done').then(() => undefined),
+        release: () => void released.emit('done'),
+      };
+    },
     pay(sessionId) {
       const session = sessions.get(sessionId);
       if (!session) throw new RangeError(`There is no checkout ${sessionId}`);
-      if (session.payment_intent !== null) return session.payment_intent;
-      const { amount_total: amount, currency } = session;
-      const id = newId('pi');
-      const charge = newId('ch');
-      payments.set(id, { id, charge, amount, currency, refunded: 0, dispute: undefined });
+      const done = session.payment_intent ?? session.subscription;
+      if (done !== null) return done;
+      if (session.status !== 'open') throw new RangeError(`The checkout ${sessionId} has expired`);
+      const priceId = priceOfSession.get(sessionId);
+      const id =
+        priceId === undefined
+          ? charge(session.amount_total, session.currency)
+          : subscriptions.begin(session, StandInSubscriptions.of(subscriptions.prices, priceId)).id;
       const paid: StandInSession = {
         ...session,
+        status: 'complete',
         payment_status: 'paid',
-        payment_intent: id,
+        ...(priceId === undefined ? { payment_intent: id } : { subscription: id }),
         customer_details: { email: 'buyer@example.com' },
       };
       sessions.set(sessionId, paid);
@@ -213,34 +267,88 @@ export async function startPaymentProcessor({
   async function api(request: IncomingMessage): Promise<Answer> {
     if (processor.delayMs !== undefined) await delay(processor.delayMs);
     const { authorization, 'idempotency-key': key } = request.headers;
-    const form = new URLSearchParams(await text(request));
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://stand-in');
+    const isRead = request.method === 'GET';
+    const form = isRead ? searchParams : new URLSearchParams(await text(request));
     if (processor.down !== undefined) {
       return json(processor.down, { error: { type: 'api_error', message: 'Not now' } });
     }
     if (authorization !== `Bearer ${secretKey}`) {
       return json(401, { error: { type: 'invalid_request_error', message: 'Invalid API Key' } });
     }
-    if (request.method !== 'POST' || request.url !== '/v1/checkout/sessions') {
-      return json(404, { error: { type: 'invalid_request_error', message: 'Unrecognized URL' } });
-    }
     const known = byKey.get(String(key));
-    if (!known && sessions.size === MAX_CHECKOUTS) {
-      return json(429, { error: { type: 'rate_limit_error', message: 'Too many checkouts' } });
+    if (known) return json(200, known);
+    if (!isRead && (sessions.size >= MAX_CHECKOUTS || subscriptions.isFull)) {
+      return json(429, { error: { type: 'rate_limit_error', message: 'Too many objects' } });
     }
-    const session = known ?? createSession(form);
-    if (typeof key === 'string') byKey.set(key, session);
-    return json(200, session);
+    const path = pathname.split('/').slice(2);
+    try {
+      const refund = (paymentId: string, cents: number) => processor.refund(paymentId, cents);
+      const parts = { subscriptions, payments, newId, refund, chargeOf, url: processor.url };
+      const call = { method: request.method ?? '', path, fields: form };
+      const answer = checkoutCall(path, isRead, form) ?? subscriptionCall(parts, call);
+      if (answer === undefined) {
+        return json(404, { error: { type: 'invalid_request_error', message: 'Unrecognized URL' } });
+      }
+      if (typeof key === 'string' && byKey.size < MAX_EVENTS) byKey.set(key, answer);
+      return json(200, answer);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      const { message } = error;
+      return json(404, {
+        error: { type: 'invalid_request_error', code: 'resource_missing', message },
+      });
+    }
+  }
+
+  async function heldApi(request: IncomingMessage): Promise<Answer> {
+    const answer = await api(request);
+    const holding = held;
+    held = undefined;
+    holding?.arrive();
+    await holding?.released;
+    return answer;
+  }
+
+  /** Makes, returns or expires a checkout. */
+  function checkoutCall(
+    [kind, sub, id, action]: readonly string[],
+    isRead: boolean,
+    form: URLSearchParams,
+  ): object | undefined {
+    if (kind !== 'checkout' || sub !== 'sessions') return undefined;
+    if (id === undefined) return isRead ? undefined : createSession(form);
+    const session = StandInSubscriptions.of(sessions, id);
+    if (isRead && action === undefined) return session;
+    if (isRead || action !== 'expire') return undefined;
+    if (session.status !== 'open') throw new RangeError(`The checkout ${id} is not open`);
+    const expired: StandInSession = { ...session, status: 'expired' };
+    sessions.set(id, expired);
+    emit('checkout.session.expired', expired);
+    return expired;
   }
 
   /** Answers a request of the pages. */
   async function page(request: IncomingMessage): Promise<Answer> {
     const [, kind, id = '', action] = (request.url ?? '').split('/');
     if (request.method === 'GET' && kind === '') {
-      return htmlPage(paymentsPage([...payments.values()]));
+      return htmlPage(paymentsPage([...payments.values()], [...subscriptions.all.values()]));
+    }
+    const portal = subscriptions.portals.get(id);
+    if (kind === 'portal' && portal) {
+      const subscription = subscriptions.all.get(portal.subscription ?? '');
+      if (!subscription) return notFound();
+      const price = subscriptions.prices.get(portal.price ?? '');
+      if (request.method === 'GET') return htmlPage(portalPage(portal, subscription, price));
+      return act(request, subscription.id, portal.returnUrl, portal.price);
+    }
+    if (request.method === 'POST' && kind === 'subscriptions' && subscriptions.all.has(id)) {
+      return act(request, id, '/', undefined);
     }
     const session = sessions.get(id);
     if (kind === 'pay' && session) {
       if (request.method === 'GET') return htmlPage(paymentPage(session));
+      if (session.status === 'expired') return notFound();
       processor.pay(id);
       return { status: 303, type: 'text/plain', body: '', location: session.success_url };
     }
@@ -259,8 +367,28 @@ export async function startPaymentProcessor({
     return notFound();
   }
 
+  /** Changes a subscription by the button of a page. */
+  async function act(
+    request: IncomingMessage,
+    id: string,
+    location: string,
+    price: string | undefined,
+  ): Promise<Answer> {
+    const action = new URLSearchParams(await text(request)).get('action');
+    const isPaid = action?.endsWith('-unpaid') !== true;
+    if (action?.startsWith('change') && price !== undefined)
+      subscriptions.change(id, price, isPaid);
+    else if (action?.startsWith('renew')) subscriptions.renew(id, isPaid);
+    else if (action === 'pay') subscriptions.pay(id);
+    else if (action === 'end') subscriptions.cancelAtPeriodEnd(id);
+    else if (action === 'give-up') subscriptions.giveUp(id);
+    else if (action === 'cancel') subscriptions.cancel(id);
+    else return notFound();
+    return { status: 303, type: 'text/plain', body: '', location };
+  }
+
   const server = createServer((request, response) => {
-    void (request.url?.startsWith('/v1/') ? api(request) : page(request)).then(
+    void (request.url?.startsWith('/v1/') ? heldApi(request) : page(request)).then(
       ({ body, location, status, type }) =>
         response
           .writeHead(status, { 'content-type': type, ...(location && { location }) })
@@ -281,6 +409,11 @@ export async function startPaymentProcessor({
       PAYPROC_WEBHOOK_SECRET: webhookSecret,
     },
   });
+}
+
+interface Held {
+  arrive(): void;
+  readonly released: Promise<void>;
 }
 
 interface Answer {
