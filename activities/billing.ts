@@ -1,9 +1,17 @@
 import type { ProcessorEventEffects } from '../src/billing/apply-events.js';
+import type { ProcessorReadings } from '../src/billing/processor-readings.js';
+import { asApplicationFailure } from './failures.js';
 
-/** Creates the activities that book the payment processor's events. Run as local activities: short and idempotent. */
-export function createBillingActivities(effects: Pick<ProcessorEventEffects, 'apply'>) {
+/** Creates the activities that book the payment processor's events. */
+export function createBillingActivities(
+  effects: Pick<ProcessorEventEffects, 'apply'>,
+  readings: Pick<ProcessorReadings, 'read'>,
+) {
   return {
+    /** Run as a local activity: short and idempotent. */
     applyProcessorEvent: (id: string) => effects.apply(id),
+    /** Asks the processor about an event, and applies the event. */
+    readProcessorEvent: (id: string) => asApplicationFailure(() => readings.read(id)),
   };
 }
 

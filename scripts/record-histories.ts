@@ -153,9 +153,10 @@ async function recordSecurityEvent(): Promise<void> {
 
 async function recordProcessorEvent(): Promise<void> {
   const { workflowId } = await processorEventPass(lab.environment, await bundleWorkflows(), {
-    applyProcessorEvent: () => Promise.resolve('booked'),
+    applyProcessorEvent: () => Promise.resolve('reading'),
+    readProcessorEvent: () => Promise.resolve('read'),
   });
-  await keep('apply-processor-event', 'pass', await historyOf(workflowId));
+  await keep('apply-processor-event', 'read', await historyOf(workflowId));
 }
 
 async function recordMail(): Promise<void> {

@@ -45,8 +45,12 @@ import { runtimeImages } from './docker/containers/image-name.js';
 import { Refusals } from './platform/audit/refusals.js';
 import { ProcessorEventEffects } from './billing/apply-events.js';
 import { Checkouts } from './billing/checkouts.js';
+import { PlanCheckouts } from './billing/plan-checkouts.js';
+import { ProcessorReadings } from './billing/processor-readings.js';
+import { ProcessorSubscriptions } from './billing/processor-subscriptions.js';
 import { Processor } from './billing/processor.js';
 import { ProcessorEvents } from './billing/receive-events.js';
+import { SubscriptionStates } from './billing/subscription-states.js';
 import { Chats } from './agents/chat/chats.js';
 import type { Database } from './platform/database/database.js';
 import { FarcasterTokens } from './accounts/sign-in/farcaster/farcaster-tokens.js';
@@ -150,6 +154,7 @@ export interface ApiServices {
   readonly operations: AgentOperations;
   readonly payingSessions: SessionLookup;
   readonly paymentSessions: PaymentSessions;
+  readonly planCheckouts: PlanCheckouts;
   readonly processorEvents: ProcessorEvents;
   readonly providers: SignInProviders;
   readonly refusals: Refusals;
@@ -191,6 +196,7 @@ export interface WorkerServices {
   readonly mails: MailSender;
   readonly notifier: Notifier;
   readonly processorEvents: ProcessorEventEffects;
+  readonly processorReadings: ProcessorReadings;
   readonly operationStore: OperationStore;
   readonly releases: ReleaseStore;
   readonly retention: Retention;
@@ -310,6 +316,10 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       gas,
       watch: new SessionWatch(database),
     }),
+    planCheckouts: new PlanCheckouts({
+      ...subscriptionParts(database, settings),
+      webUrl: settings.http.webUrl,
+    }),
     processorEvents: new ProcessorEvents(database, processor),
     providers: createSignInProviders(settings),
     refusals: new Refusals(database, log),
@@ -419,6 +429,10 @@ export function createWorkerServices({
     modelDiscovery: new ModelDiscovery({ ...ai, models, log }),
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
     processorEvents: new ProcessorEventEffects(database),
+    processorReadings: new ProcessorReadings({
+      database,
+      ...subscriptionParts(database, settings),
+    }),
     operationStore: new OperationStore(database, secrets),
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),
@@ -440,6 +454,12 @@ export function createWorkerServices({
     volumes: new AgentVolumeStore(database),
     watchdogStore: new WatchdogStore(database),
   };
+}
+
+/** Returns the subscriptions at the payment processor, and their states here. */
+function subscriptionParts(database: Database, { billing }: Settings) {
+  const processor = new ProcessorSubscriptions(new Processor(billing), billing);
+  return { processor, states: new SubscriptionStates({ database, processor, settings: billing }) };
 }
 
 /** Returns the trusted event sender; undefined without an identity provider. */

@@ -147,7 +147,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         }),
         ...createRetentionActivities(retention),
         ...createSecurityEventActivities(securityEvents),
-        ...createBillingActivities(processorEvents),
+        ...createBillingActivities(processorEvents, services.processorReadings),
         ...createCloneActivities({ payments, store: clones, supervisors }),
         ...createSplitActivities(splits),
         ...createBusRecordActivities(busDelivery),

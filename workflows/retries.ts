@@ -208,6 +208,12 @@ export const handingOver: ActivityOptions = {
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 };
 
+/** Calls of the payment processor, retried until it answers. */
+export const processorCall: ActivityOptions = {
+  startToCloseTimeout: '5 minutes',
+  retry: { initialInterval: '1 second', maximumInterval: '5 minutes' },
+};
+
 /** A delivery of the bus, retried for a day, queue time included. */
 export const busDelivery: ActivityOptions = {
   startToCloseTimeout: '30 seconds',

@@ -25,6 +25,7 @@ import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import { checkout, creditPrice } from './credits.js';
+import { planPage, soldPlan } from './plans.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
@@ -125,12 +126,14 @@ const action = z.discriminatedUnion(
     z.object({ action: z.literal('enable-byok'), provider, apiKey }),
     z.object({ action: z.literal('disable-byok'), provider: provider.optional() }),
     z.object({ action: z.literal('buy-credits'), price: creditPrice }),
+    z.object({ action: z.literal('create-checkout'), plan: soldPlan }),
   ],
   { error: 'Invalid action' },
 );
 
 /** Creates `GET|POST /api/billing` (spec 4.15). */
-export function billingEndpoints({ checkouts, secrets, settings }: WebDependencies) {
+export function billingEndpoints(dependencies: WebDependencies) {
+  const { checkouts, planCheckouts, secrets, settings } = dependencies;
   const { providers } = settings.ai;
   const own = area({ tag: 'Billing', auth: session });
   return [
@@ -149,10 +152,10 @@ export function billingEndpoints({ checkouts, secrets, settings }: WebDependenci
       path: PATH,
       operationId: 'runBillingAction',
       summary:
-        'Get your usage of this month; store or delete your own key of an AI provider; buy credits',
+        'Get your usage of this month; store or delete your own key of an AI provider; buy credits or a plan',
       body: action,
       limitOfCaller: LIMITS.billingOfUser,
-      responses: { 200: z.union([usage, z.strictObject({ byok }), checkout]) },
+      responses: { 200: z.union([usage, z.strictObject({ byok }), checkout, planPage]) },
       errors: [500, 503],
       async handler({ body, caller, origin, tenant }) {
         const { sessionId, user } = caller;
@@ -170,6 +173,8 @@ export function billingEndpoints({ checkouts, secrets, settings }: WebDependenci
             return reply(200, { byok: await findByok(tenant, userId) });
           case 'buy-credits':
             return reply(200, await checkouts.start(tenant, userId, body.price));
+          case 'create-checkout':
+            return reply(200, await planCheckouts.start(tenant, userId, body.plan));
         }
       },
     }),

@@ -22,6 +22,7 @@ export interface WebDependencies extends Pick<
   | 'paymentSessions'
   | 'gateway'
   | 'gatewayConnections'
+  | 'planCheckouts'
   | 'processorEvents'
   | 'providers'
   | 'refusals'

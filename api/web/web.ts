@@ -9,6 +9,7 @@ import { agentAccessEndpoints } from './agent-access.js';
 import { agentInteractionEndpoints } from './agent.js';
 import { agentEndpoints } from './agents.js';
 import { billingEndpoints } from './billing.js';
+import { planEndpoints } from './plans.js';
 import { browseEndpoints } from './browse.js';
 import { chatEndpoints } from './chat.js';
 import { cloneEndpoints } from './clones.js';
@@ -73,6 +74,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
     ...billingEndpoints(dependencies),
+    ...planEndpoints(dependencies),
     ...healthEndpoints(),
     ...splitEndpoints(dependencies),
     ...browseEndpoints(dependencies),

@@ -130,6 +130,13 @@ export async function exportAccount(
       { userId },
       '',
     ),
+    planCheckouts: paged(
+      tenant,
+      `SELECT id AS position, id, kind, plan, session_id AS "sessionId", created_at AS "createdAt"
+         FROM subscription_checkouts WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+      { userId },
+      '',
+    ),
     splits: splits(tenant, userId),
     gas: paged(
       tenant,

@@ -5,7 +5,7 @@ import type { CheckoutRow, ProcessorEventRow } from '../platform/database/models
 import { selectFrom } from '../platform/database/schema/table.js';
 import { checkouts, processorEvents } from '../platform/database/tables/billing.js';
 import { CENT } from '../types/money.js';
-import type { ProcessorEventOutcome } from '../types/processor-events.js';
+import type { ProcessorEventOutcome, ProcessorFact } from '../types/processor-events.js';
 import { isDisputed, takenBack, type DatedFact } from './taken-back.js';
 
 /** Books the payment processor's events. */
@@ -16,8 +16,11 @@ export class ProcessorEventEffects {
     this.#database = database;
   }
 
-  /** Applies an event in one transaction, idempotently. @returns undefined for an unknown event. */
-  async apply(id: string): Promise<ProcessorEventOutcome | undefined> {
+  /**
+   * Applies an event in one transaction, idempotently.
+   * @returns undefined for an unknown event, `reading` for one about which the processor has to be asked.
+   */
+  async apply(id: string): Promise<Applied | undefined> {
     return this.#database.asPlatform().transaction(async (db) => {
       const [read] = await db.query<ProcessorEventRow>(
         `${selectFrom(processorEvents)} WHERE id = $id`,
@@ -31,6 +34,7 @@ export class ProcessorEventEffects {
       );
       if (!event || event.outcome !== null) return event?.outcome ?? undefined;
       const outcome = await outcomeOf(db, event, checkout);
+      if (outcome === 'reading') return outcome;
       await db.query(
         'UPDATE processor_events SET applied_at = now(), outcome = $outcome WHERE id = $id',
         { id, outcome },
@@ -39,6 +43,12 @@ export class ProcessorEventEffects {
     });
   }
 }
+
+type Applied = ProcessorEventOutcome | 'reading';
+
+/** Reports whether a fact may end a plan, if its payment is that of a plan: a lost dispute does, an open one does not. */
+const mayEndPlan = (fact: ProcessorFact): boolean =>
+  fact.kind === 'refunded' || (fact.kind === 'dispute' && fact.status === 'lost');
 
 /** Locks the payment of an event and its checkout, which a payment names by our row's id, all else by the payment. */
 async function lockCheckout(
@@ -61,15 +71,16 @@ async function outcomeOf(
   db: TenantTransaction,
   event: ProcessorEventRow,
   checkout: CheckoutRow | undefined,
-): Promise<ProcessorEventOutcome> {
+): Promise<Applied> {
   const { fact, paymentIntent } = event;
+  if (fact.kind === 'subscription') return 'reading';
   if (fact.kind === 'unreadable') {
     await notify(db, event, event.id);
     return 'unmatched';
   }
   if (fact.kind !== 'payment') {
     // A refund or a dispute that overtakes its payment is booked with that payment.
-    if (!checkout) return 'unmatched';
+    if (!checkout) return mayEndPlan(fact) ? 'reading' : 'unmatched';
     if (fact.currency !== checkout.currency) {
       await notify(db, event, event.id);
       return 'unmatched';

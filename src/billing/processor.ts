@@ -8,6 +8,14 @@ const CALL_TIMEOUT_MS = 8_000;
 /** Seconds by which the time of a signature may differ from this machine's clock. */
 const TOLERANCE_S = 300;
 
+/** Seconds for which a checkout can be paid. */
+const CHECKOUT_S = 60 * 60;
+
+/** Returns the time at which a new checkout expires, in seconds since 1970. */
+export const checkoutEnd = (): number => Math.floor(Date.now() / 1_000) + CHECKOUT_S;
+
+export const NO_CHECKOUT = 'The payment processor made no checkout: retry later';
+
 /** 500: the payment processor is not configured, or did not make a checkout. */
 export class ProcessorError extends ServiceError {
   override readonly name = 'ProcessorError';
@@ -48,11 +56,9 @@ export class Processor {
   /** Makes a checkout; idempotent for the id of our row. @throws ProcessorError */
   async createCheckout(order: CheckoutOrder): Promise<MadeCheckout> {
     const { cancelUrl, cents, checkoutId, currency, price, successUrl } = order;
-    const { secretKey } = this.#configured();
-    const Library = await this.#load();
     const metadata = { checkoutId };
-    try {
-      const { id, url } = await new Library(secretKey, this.#options()).checkout.sessions.create(
+    const { id, url } = await this.call(NO_CHECKOUT, (stripe) =>
+      stripe.checkout.sessions.create(
         {
           mode: 'payment',
           client_reference_id: checkoutId,
@@ -74,14 +80,24 @@ export class Processor {
           ],
           success_url: successUrl,
           cancel_url: cancelUrl,
+          expires_at: checkoutEnd(),
         },
         { idempotencyKey: checkoutId },
-      );
-      if (url === null) throw new ProcessorError('The payment processor sent no page to pay on');
-      return { sessionId: id, url };
+      ),
+    );
+    if (url === null) throw new ProcessorError('The payment processor sent no page to pay on');
+    return { sessionId: id, url };
+  }
+
+  /** Calls the API. @throws ProcessorError with the message `refusal`, if the call fails */
+  async call<T>(refusal: string, work: (stripe: Stripe) => Promise<T>): Promise<T> {
+    const { secretKey } = this.#configured();
+    const Library = await this.#load();
+    try {
+      return await work(new Library(secretKey, this.#options()));
     } catch (cause) {
       if (!(cause instanceof Library.errors.StripeError)) throw cause;
-      throw new ProcessorError('The payment processor made no checkout: retry later', { cause });
+      throw new ProcessorError(refusal, { cause });
     }
   }
 

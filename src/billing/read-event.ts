@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { ProcessorFact } from '../types/processor-events.js';
 
-/** An event of the payment processor that concerns a payment of credits. */
+/** An event of the payment processor that concerns a payment of credits, or a subscription. */
 export interface ProcessorEvent {
   readonly eventId: string;
   readonly type: string;
@@ -35,6 +35,15 @@ const session = z.object({
   payment_intent: reference.nullish(),
   amount_total: cents.nullish(),
   currency: currency.nullish(),
+  subscription: reference.nullish(),
+});
+
+const changedSubscription = z.object({ id });
+
+const invoice = z.object({
+  parent: z
+    .object({ subscription_details: z.object({ subscription: reference }).nullish() })
+    .nullish(),
 });
 
 const charge = z.object({ payment_intent: reference, amount_refunded: cents, currency });
@@ -66,7 +75,16 @@ const reading =
     return { paymentIntent: null, fact: { kind: 'unreadable' } };
   };
 
+/** Returns the fact that a subscription may have changed. */
+const ofSubscription = (subscriptionId: string): Read => ({
+  paymentIntent: null,
+  fact: { kind: 'subscription', subscriptionId },
+});
+
 const payment = reading(session, (object) => {
+  if (object.mode === 'subscription' && object.subscription) {
+    return ofSubscription(object.subscription);
+  }
   if (object.mode !== 'payment') return undefined;
   return {
     paymentIntent: object.payment_intent ?? null,
@@ -79,6 +97,13 @@ const payment = reading(session, (object) => {
       isPaid: object.payment_status === 'paid',
     },
   };
+});
+
+const subscription = reading(changedSubscription, (object) => ofSubscription(object.id));
+
+const invoiced = reading(invoice, ({ parent }) => {
+  const changed = parent?.subscription_details?.subscription;
+  return changed === undefined ? undefined : ofSubscription(changed);
 });
 
 const refunded = reading(charge, (object) => ({
@@ -125,6 +150,17 @@ const READERS: ReadonlyMap<string, (object: unknown) => Read | undefined> = new 
   ['charge.dispute.closed', disputed],
   ['charge.dispute.funds_withdrawn', disputed],
   ['charge.dispute.funds_reinstated', disputed],
+  ['customer.subscription.created', subscription],
+  ['customer.subscription.updated', subscription],
+  ['customer.subscription.deleted', subscription],
+  ['customer.subscription.paused', subscription],
+  ['customer.subscription.resumed', subscription],
+  ['customer.subscription.pending_update_applied', subscription],
+  ['customer.subscription.pending_update_expired', subscription],
+  ['invoice.paid', invoiced],
+  ['invoice.payment_failed', invoiced],
+  ['invoice.voided', invoiced],
+  ['invoice.marked_uncollectible', invoiced],
 ]);
 
 /** Reads a verified event; undefined for an event that needs no action. */

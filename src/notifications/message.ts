@@ -62,6 +62,10 @@ function describePlatform(event: PlatformEvent): string {
       return `Payments by the x402 gateway on ${event.day} (UTC) have reached their limit for all users: ${event.limit} US dollars (X402_PAY_DAILY_TOTAL). Until the day ends, larger ones are refused. See who pays: docs/operations.md, Payments by the x402 gateway.`;
     case 'payment_unmatched':
       return `The event ${event.eventId} of the payment processor changed no credits: its payment is not made yet, or it fits no checkout of this platform in id, amount or currency. See it at the payment processor, and docs/operations.md, Credits.`;
+    case 'subscription_unmatched':
+      return `The subscription ${event.subscriptionId} of the payment processor names a checkout that this platform has not made. It gives nobody a plan. See it at the payment processor, and docs/operations.md, Plans.`;
+    case 'second_plan':
+      return `A user has bought a second plan or storage plan, for example in two tabs: the subscription ${event.subscriptionId} is refunded and cancelled. See it at the payment processor, and docs/operations.md, Plans.`;
     case 'session_unpaid':
       return `The hold of the payment session ${event.sessionId} was ended on chain before all was settled: ${formatAmount(BigInt(event.amount))} pathUSD that were delivered are not paid.`;
   }

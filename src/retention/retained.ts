@@ -17,6 +17,7 @@ export const RETAINED = [
   'security-events',
   'reset-mail-stops',
   'checkouts',
+  'plan-checkouts',
   'processor-events',
   'mail-tokens',
   'mails',

@@ -65,7 +65,13 @@ const OLD_CHECKOUTS = `
   SELECT id FROM checkouts WHERE paid_at IS NULL AND created_at < now() - ${AGE}
    ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
-/** Events of no checkout. A paid checkout keeps its events, which later ones are compared with. */
+/** Checkouts of plans. A subscription has a row of its own by then, and tells nothing new after its account's end. */
+const OLD_PLAN_CHECKOUTS = `
+  SELECT id FROM subscription_checkouts
+   WHERE ended_at IS NOT NULL AND created_at < now() - ${AGE}
+   ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
+/** Events of no checkout of credits. A paid checkout keeps its events, which later ones are compared with. */
 const OLD_PROCESSOR_EVENTS = `
   SELECT id FROM processor_events
    WHERE outcome <> 'booked' AND applied_at < now() - ${AGE}
@@ -145,6 +151,8 @@ export class Retention {
         return this.#delete('reset_mail_stops', OLD_STOPS, this.#settings.audit);
       case 'checkouts':
         return this.#delete('checkouts', OLD_CHECKOUTS, this.#settings.payments);
+      case 'plan-checkouts':
+        return this.#delete('subscription_checkouts', OLD_PLAN_CHECKOUTS, this.#settings.payments);
       case 'processor-events':
         return this.#delete('processor_events', OLD_PROCESSOR_EVENTS, this.#settings.payments);
       case 'mail-tokens':

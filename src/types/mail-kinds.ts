@@ -19,6 +19,8 @@ export type MailKind =
   | 'sign-in-added'
   | 'sign-in-removed'
   /** A notice to the account's verified address: messages for an agent could not be delivered. */
-  | 'bus-dead-letters';
+  | 'bus-dead-letters'
+  /** A notice to the account's verified address: its paid plan has ended. */
+  | 'plan-ended';
 
 export type MailTokenKind = 'verify-email' | 'reset-password';

@@ -65,6 +65,10 @@ export type PlatformEvent =
   | { readonly event: 'x402_payments_used_up'; readonly day: string; readonly limit: string }
   /** An event of the payment processor fits no checkout, or its payment is not made; nobody is credited. */
   | { readonly event: 'payment_unmatched'; readonly eventId: string }
+  /** A subscription at the payment processor names a checkout that the platform has not made. */
+  | { readonly event: 'subscription_unmatched'; readonly subscriptionId: string }
+  /** A user had two subscriptions of a kind; this one is refunded and cancelled. */
+  | { readonly event: 'second_plan'; readonly subscriptionId: string }
   /** A hold was closed on chain by another party, with this number of base units unpaid. */
   | { readonly event: 'session_unpaid'; readonly sessionId: string; readonly amount: string };
 
@@ -84,6 +88,8 @@ const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
   granted_credits_used_up: true,
   x402_payments_used_up: true,
   payment_unmatched: true,
+  subscription_unmatched: true,
+  second_plan: true,
 };
 
 export const isPlatformEvent = (event: NotifiedEvent): event is PlatformEvent =>

@@ -26,11 +26,13 @@ export type ProcessorFact =
       readonly cents: number;
       readonly currency: string;
     }
+  /** A change of a subscription or of its invoices, which says only that the subscription is to be read. */
+  | { readonly kind: 'subscription'; readonly subscriptionId: string }
   /** An event in an unexpected form. */
   | { readonly kind: 'unreadable' };
 
 /**
- * Outcome of an event: `booked` for a checkout of ours, `unpaid` for a checkout without a payment yet,
- * `unmatched` for an event that fits no checkout.
+ * Outcome of an event: `booked` for a checkout of credits, `unpaid` for a checkout without a payment yet, `read`
+ * for a subscription whose state was read, `unmatched` for an event that fits nothing of ours.
  */
-export type ProcessorEventOutcome = 'booked' | 'unpaid' | 'unmatched';
+export type ProcessorEventOutcome = 'booked' | 'unpaid' | 'unmatched' | 'read';

@@ -40,7 +40,7 @@ test('a payment reported while Temporal is away is answered with 200 and credite
     namespace,
     ...(await workflowCode()),
     taskQueue: PLATFORM_TASK_QUEUE,
-    activities: createBillingActivities(new ProcessorEventEffects(db)),
+    activities: createBillingActivities(new ProcessorEventEffects(db), site.readings),
   });
   await worker.runUntil(async () => {
     const ending = new AbortController();

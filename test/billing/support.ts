@@ -3,6 +3,8 @@ import {
   type PaymentProcessor,
 } from '../../dev/billing/payment-processor.js';
 import { ProcessorEventEffects } from '../../src/billing/apply-events.js';
+import type { ProcessorReadings } from '../../src/billing/processor-readings.js';
+import { createWorkerServices } from '../../src/services.js';
 import { balanceOf, creditsOf, debtOf } from '../../src/money/ledger/ledger.js';
 import { formatAmount } from '../../src/types/money.js';
 import type { Answer } from '../support/http.js';
@@ -10,12 +12,15 @@ import { walletSite, type Person, type WalletSite } from '../money/wallets/suppo
 
 export interface BillingSite extends WalletSite {
   readonly processor: PaymentProcessor;
+  readonly readings: ProcessorReadings;
   /** Delivers an event to the webhook. */
   deliver(event: object): Promise<Answer>;
   /** Applies all events that are stored and not yet applied. */
   apply(): Promise<void>;
   /** Buys credits by a checkout, and has the payment booked. @returns the payment's id. */
   buy(person: Person, cents?: number): Promise<string>;
+  /** Buys a plan by a checkout, and has its state written. @returns the subscription's id. */
+  subscribe(person: Person, plan?: string): Promise<string>;
   /** Delivers and applies the events since the last call. */
   catchUp(): Promise<void>;
   /** Returns a user's bought credits and debt as texts. */
@@ -30,6 +35,8 @@ export async function billingSite(
   const site = await walletSite({ ...processor.env, ...env });
   const { db } = site.database;
   const effects = new ProcessorEventEffects(db);
+  const { log, settings } = site.dependencies;
+  const { processorReadings } = createWorkerServices({ database: db, log, settings });
   let delivered = 0;
 
   const deliver = (event: object) =>
@@ -39,7 +46,11 @@ export async function billingSite(
     const rows = await db
       .asPlatform()
       .query<{ id: string }>('SELECT id FROM processor_events WHERE applied_at IS NULL');
-    await Promise.all(rows.map(({ id }) => effects.apply(id)));
+    await Promise.all(
+      rows.map(async ({ id }) => {
+        if ((await effects.apply(id)) === 'reading') await processorReadings.read(id);
+      }),
+    );
   }
 
   async function catchUp(): Promise<void> {
@@ -52,6 +63,7 @@ export async function billingSite(
   return {
     ...site,
     processor,
+    readings: processorReadings,
     deliver,
     apply,
     catchUp,
@@ -60,6 +72,13 @@ export async function billingSite(
       const payment = processor.pay(body.sessionId);
       await catchUp();
       return payment;
+    },
+    async subscribe(person, plan = 'solo') {
+      const body = { action: 'create-checkout', plan };
+      const answer = await site.web(person, 'POST', '/api/billing', { body });
+      const subscription = processor.pay(answer.body.sessionId);
+      await catchUp();
+      return subscription;
     },
     async moneyOf({ id }) {
       const platform = db.asPlatform();

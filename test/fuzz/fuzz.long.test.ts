@@ -56,6 +56,7 @@ const HARD = [
   'web: GET /api/wallet/top-up',
   'web: POST /api/wallet/top-up',
   'web: GET /api/payproc/credits',
+  'web: GET /api/payproc/checkout',
   // Require seven valid fields at once, and a webhook at a public address.
   'backend: POST /api/underground/events',
   'backend: DELETE /api/underground/webhooks/{agentId}',

@@ -89,6 +89,7 @@ const AWAY = {
   'GET /api/wallet/top-up': [500],
   'POST /api/wallet/top-up': [500],
   'GET /api/payproc/credits': [500],
+  'GET /api/payproc/checkout': [500],
   'POST /api/agents/clone': [503],
   'POST /api/browse/git-sync': [500],
   'POST /api/settings/identities/google': [502, 503],

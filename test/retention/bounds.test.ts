@@ -53,6 +53,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   farcaster_tokens: bound('20 for each Farcaster account', { kind: 'farcaster' }),
   risc_events: bound('signed by the identity provider', { kind: 'security-events' }),
   checkouts: bound('30 a minute for each user', { kind: 'checkouts' }),
+  subscription_checkouts: bound('30 a minute for each user', { kind: 'plan-checkouts' }),
   processor_events: bound('signed by the payment processor', { kind: 'processor-events' }),
   reset_mail_stops: bound('signed by the identity provider', { kind: 'reset-mail-stops' }),
   mails: bound('five links, and 60 notices, of a kind an hour to one address', { kind: 'mails' }),

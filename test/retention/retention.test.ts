@@ -345,6 +345,7 @@ test('rejects a retention time below the minimum of its kind', () => {
       'payment-sessions',
       'x402-payments',
       'checkouts',
+      'plan-checkouts',
       'processor-events',
     ] as const),
   ];

@@ -45,6 +45,11 @@ const DONE = {
   'credits-bought':
     'Your payment is done. Your credits appear when the payment processor confirms the payment.',
   'credits-not-bought': 'No credits were bought.',
+  'plan-bought':
+    'Your payment is done. Your plan holds as soon as the payment processor reports it.',
+  'plan-not-bought': 'No plan was bought.',
+  'plan-changed':
+    'A change that you have confirmed holds as soon as the payment processor reports it.',
   'key-deleted': 'The key is deleted.',
   'own-key-stored': 'Your own key is stored and used for your calls to its provider.',
   'own-key-deleted': 'Your own key is deleted.',

@@ -6,8 +6,11 @@ import { isMailbox } from './email.js';
 /** Most notices of one kind an hour: more than an account can have keys or identities at a time. */
 const MAX_NOTICES_AN_HOUR = 60;
 
-/** Kinds of notices about what was added to an account, or removed from it. */
-type AccountNotice = Extract<MailKind, 'key-added' | 'sign-in-added' | 'sign-in-removed'>;
+/** Kinds of notices about what was added to an account, or removed from it, and about its plan. */
+type AccountNotice = Extract<
+  MailKind,
+  'key-added' | 'sign-in-added' | 'sign-in-removed' | 'plan-ended'
+>;
 
 /** Requests a notice to the account's address, if the address is verified. Needs a platform transaction. */
 export async function requestNotice(

@@ -101,6 +101,14 @@ const WORDINGS: Readonly<Record<MailKind, Wording>> = {
     ],
     after: [],
   },
+  'plan-ended': {
+    subject: 'Your plan has ended',
+    before: [
+      'The plan of your account has ended, because it was cancelled, refunded or not paid for.',
+      'Your running agents keep running. No agent can be started, and the AI models of the plan do not answer, until you choose a plan on your dashboard.',
+    ],
+    after: [],
+  },
 };
 
 export const tokenKindOf = (kind: MailKind): MailTokenKind | undefined => WORDINGS[kind].link?.kind;

@@ -88,6 +88,7 @@ export type RoyaltySplitRow = RowOf<typeof splits.RoyaltySplit>;
 export type RoyaltyPayoutRow = RowOf<typeof splits.RoyaltyPayout>;
 
 export type CheckoutRow = RowOf<typeof billing.checkouts>;
+export type SubscriptionCheckoutRow = RowOf<typeof billing.subscriptionCheckouts>;
 export type ProcessorEventRow = RowOf<typeof billing.processorEvents>;
 
 export type UndergroundEventRow = RowOf<typeof undergroundEvents.UndergroundEvent>;

@@ -519,7 +519,16 @@ describe('the export of an account', () => {
         'toolUsage',
       ],
       ...['busWebhooks', 'busMessages', 'busThreads', 'busAmplifications'],
-      ...['credits', 'checkouts', 'splits', 'gas', 'paymentSessions', 'vouchers', 'x402Payments'],
+      ...[
+        'credits',
+        'checkouts',
+        'planCheckouts',
+        'splits',
+        'gas',
+        'paymentSessions',
+        'vouchers',
+        'x402Payments',
+      ],
       ...['events', 'subscription', 'subscriptions', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
@@ -539,6 +548,7 @@ describe('the export of an account', () => {
       'busAmplifications',
       'credits',
       'checkouts',
+      'planCheckouts',
       'splits',
       'gas',
       'paymentSessions',

@@ -132,7 +132,7 @@ test('billing answers API keys of any scope, and its actions a session alone', a
   }
 });
 
-test.each([{}, { action: 'create-checkout' }, { action: 'toString' }, { action: 7 }])(
+test.each([{}, { action: 'sell' }, { action: 'toString' }, { action: 7 }])(
   'billing refuses the action of %j as invalid',
   async (body) => {
     const { status, body: answer } = await run(ada, body);

@@ -35,6 +35,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   identities: () => ({ kind: 'google' }),
   unlinked_identities: () => ({ kind: 'google' }),
+  subscription_checkouts: () => ({ kind: 'plan', plan: 'solo' }),
   // A user has one grant.
   subscriptions: (user, n) => ({
     plan: 'solo',

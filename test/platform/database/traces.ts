@@ -17,6 +17,7 @@ const KEEPING = [
   'audit_log',
   'payment_claims',
   'checkouts',
+  'subscription_checkouts',
 ];
 
 /** Tables of no account: hosts, digests of strangers' input, pending events, proofs, payments. */

@@ -1,4 +1,4 @@
-import { literal } from 'sequelize';
+import { literal, Op } from 'sequelize';
 import { DEFAULT_KEY_SCOPES, type KeyScope } from '../../../types/key-scopes.js';
 import type { Plan, StoragePlan, SubscriptionKind } from '../../../types/plans.js';
 import type { IdentityKind, SignInMethod } from '../../../types/sign-in-methods.js';
@@ -197,6 +197,12 @@ export const Subscription = table(
     periodEnd: nullable(timestamp()),
     /** Time until which the plan holds, if not until `periodEnd`. */
     holdsUntil: nullable(timestamp()),
+    /** The processor's id of the customer who pays; null for a grant. */
+    customerId: nullable(text()),
+    /** Time at which the processor was last asked for the state. */
+    readAt: nullable(timestamp()),
+    /** Set while the owner has been sent a mail about the end. */
+    endMailedAt: nullable(timestamp()),
     createdAt: created(),
     updatedAt: updated(),
   },
@@ -204,6 +210,10 @@ export const Subscription = table(
     unique('subscriptions_grant', ['user_id'], { processor_id: null }),
     unique('subscriptions_processor_id', ['processor_id']),
     index('subscriptions_user_id', ['user_id']),
+    index('subscriptions_read', ['read_at'], {
+      source: 'processor',
+      status: { [Op.ne]: 'cancelled' },
+    }),
   ],
   ownedThrough('user_id'),
 );

@@ -1,5 +1,6 @@
 import { literal, Op } from 'sequelize';
 import type { ProcessorEventOutcome, ProcessorFact } from '../../../types/processor-events.js';
+import type { Plan, StoragePlan, SubscriptionKind } from '../../../types/plans.js';
 import { ownedThrough, PLATFORM } from '../schema/policies.js';
 import {
   boolean,
@@ -34,12 +35,38 @@ export const checkouts = table(
     isDisputed: withDefault(boolean(), false),
     createdAt: withDefault(timestamp(), literal('now()')),
     paidAt: nullable(timestamp()),
+    /** Time from which the checkout cannot be paid: the processor has ended it. */
+    endedAt: nullable(timestamp()),
   },
   [
     unique('checkouts_session_key', ['session_id']),
     unique('checkouts_payment_key', ['payment_intent']),
     index('checkouts_user', ['user_id', 'id']),
     index('checkouts_unpaid', ['created_at'], { paid_at: null }),
+    index('checkouts_open', ['created_at'], { paid_at: null, ended_at: null }),
+  ],
+  ownedThrough('user_id'),
+);
+
+/** Purchases of plans, each stored before the payment processor makes its checkout. */
+export const subscriptionCheckouts = table(
+  'subscription_checkouts',
+  {
+    id: key(text()),
+    userId: text(),
+    kind: text<SubscriptionKind>(),
+    plan: text<Plan | StoragePlan>(),
+    /** The checkout's id at the processor. */
+    sessionId: nullable(text()),
+    createdAt: withDefault(timestamp(), literal('now()')),
+    /** Time from which the checkout cannot be paid: it is paid already, or expired. */
+    endedAt: nullable(timestamp()),
+  },
+  [
+    unique('subscription_checkouts_session_key', ['session_id']),
+    index('subscription_checkouts_user', ['user_id', 'id']),
+    index('subscription_checkouts_open', ['created_at'], { ended_at: null }),
+    index('subscription_checkouts_ended', ['created_at'], { ended_at: { [Op.ne]: null } }),
   ],
   ownedThrough('user_id'),
 );

@@ -1,0 +1,38 @@
+import * as z from 'zod';
+import { PLANS } from '../../src/types/plans.js';
+import { session } from '../auth/session.js';
+import { area } from '../http/area.js';
+import { redirect } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+
+const billing = area({ tag: 'Billing', auth: session });
+
+export const soldPlan = z.enum(PLANS, { error: 'Invalid plan' });
+
+export const planPage = z
+  .strictObject({
+    url: z.string().describe("The payment processor's page to pay or to confirm the change on"),
+    sessionId: z.string().nullable().describe('Null for a change of your subscription'),
+  })
+  .meta({ id: 'PlanPage' });
+
+/** Creates the endpoints that sell plans (spec 4.15). */
+export function planEndpoints({ planCheckouts }: WebDependencies) {
+  return [
+    billing({
+      method: 'GET',
+      path: '/api/payproc/checkout',
+      operationId: 'buyPlan',
+      summary: "Go to the payment processor's page that sells a plan, or changes yours",
+      query: z.object({ plan: soldPlan.describe('Plan on sale') }),
+      limitOfCaller: LIMITS.checkoutsOfUser,
+      responses: { 303: 'redirect' },
+      errors: [500],
+      async handler({ caller, query, tenant }) {
+        const { url } = await planCheckouts.start(tenant, caller.user.id, query.plan);
+        return redirect(303, url);
+      },
+    }),
+  ];
+}
