@@ -5,8 +5,8 @@
 
 /** Groups of `src/`, lowest first: a group imports itself and the groups before it. */
 const LAYERS = [
-  ...['lib', 'types', 'platform', 'notifications', 'workspace', 'docker', 'money', 'billing'],
-  ...['accounts', 'ai', 'pages', 'agents', 'bus', 'gateway', 'retention'],
+  ...['lib', 'types', 'platform', 'notifications', 'workspace', 'docker', 'money'],
+  ...['accounts', 'billing', 'ai', 'pages', 'agents', 'bus', 'gateway', 'retention'],
   ...['account-lifecycle', 'doctor'],
 ];
 
