@@ -15,6 +15,7 @@ import { RETAINED } from '../src/retention/retained.js';
 import { EVENT_TYPES } from '../src/accounts/security-events/event-types.js';
 import { play, type Version } from '../test/workflows/recipe/play.js';
 import { deleteAccount } from '../test/workflows/support/account-deletion.js';
+import { billingPass } from '../test/workflows/support/billing-pass.js';
 import { busRun } from '../test/workflows/support/bus-run.js';
 import { cloneRun } from '../test/workflows/support/clone-run.js';
 import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
@@ -57,6 +58,7 @@ try {
   await step('retention', recordRetention);
   await step('security events', recordSecurityEvent);
   await step('payment processor', recordProcessorEvent);
+  await step('billing', recordBilling);
   await step('mail', recordMail);
   await step('messages of the bus', recordBus);
   await step('payments', recordPayments);
@@ -157,6 +159,13 @@ async function recordProcessorEvent(): Promise<void> {
     readProcessorEvent: () => Promise.resolve('read'),
   });
   await keep('apply-processor-event', 'read', await historyOf(workflowId));
+}
+
+async function recordBilling(): Promise<void> {
+  const { workflowId } = await billingPass(lab.environment, await bundleWorkflows(), {
+    reconcileBilling: () => Promise.resolve({ subscriptions: 1, checkouts: 1, failures: 0 }),
+  });
+  await keep('reconcile-billing', 'pass', await historyOf(workflowId));
 }
 
 async function recordMail(): Promise<void> {

@@ -44,6 +44,7 @@ import type { DockerHost } from './docker/containers/docker-host.js';
 import { runtimeImages } from './docker/containers/image-name.js';
 import { Refusals } from './platform/audit/refusals.js';
 import { ProcessorEventEffects } from './billing/apply-events.js';
+import { BillingReconciliation } from './billing/billing-reconciliation.js';
 import { Checkouts } from './billing/checkouts.js';
 import { PlanCheckouts } from './billing/plan-checkouts.js';
 import { ProcessorReadings } from './billing/processor-readings.js';
@@ -185,6 +186,7 @@ export interface SignInProviders {
 /** Services of the worker's activities by area. */
 export interface WorkerServices {
   readonly agentPorts: AgentPorts;
+  readonly billingReconciliation: BillingReconciliation;
   readonly busDelivery: BusDelivery;
   readonly clones: CloneStore;
   readonly clonePayments: ClonePayments;
@@ -410,6 +412,12 @@ export function createWorkerServices({
   const router = new Router(models, ai.providers, ai.provider);
   return {
     agentPorts: new AgentPorts(database),
+    billingReconciliation: new BillingReconciliation({
+      database,
+      ...subscriptionParts(database, settings),
+      events: new ProcessorEvents(database, new Processor(settings.billing)),
+      log,
+    }),
     busDelivery: new BusDelivery({ database, secrets, outbound: platformOutbound(settings) }),
     clones,
     clonePayments: new ClonePayments({

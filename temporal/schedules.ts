@@ -50,6 +50,15 @@ const schedulesOf = (host: string | undefined): readonly Schedule[] => [
     runTimeoutMs: 54 * MINUTE_MS,
   },
   {
+    id: 'reconcile-billing',
+    workflow: 'reconcileBilling',
+    args: [],
+    everyMs: 60 * MINUTE_MS,
+    jitterMs: 5 * MINUTE_MS,
+    overlap: ScheduleOverlapPolicy.SKIP,
+    runTimeoutMs: 54 * MINUTE_MS,
+  },
+  {
     id: 'enforce-retention',
     workflow: 'enforceRetention',
     args: [],

@@ -147,7 +147,11 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         }),
         ...createRetentionActivities(retention),
         ...createSecurityEventActivities(securityEvents),
-        ...createBillingActivities(processorEvents, services.processorReadings),
+        ...createBillingActivities(
+          processorEvents,
+          services.processorReadings,
+          services.billingReconciliation,
+        ),
         ...createCloneActivities({ payments, store: clones, supervisors }),
         ...createSplitActivities(splits),
         ...createBusRecordActivities(busDelivery),

@@ -11,6 +11,7 @@ export { payRoyaltySplit } from './pay-royalty-split.js';
 export { rollUpUsage } from './roll-up-usage.js';
 export { enforceRetention } from './enforce-retention.js';
 export { provisionAgent } from './provision-agent.js';
+export { reconcileBilling } from './reconcile-billing.js';
 export { reconcileHost } from './reconcile-host.js';
 export { repairAgent } from './repair-agent.js';
 export { sendMail } from './send-mail.js';

@@ -214,6 +214,9 @@ export const processorCall: ActivityOptions = {
   retry: { initialInterval: '1 second', maximumInterval: '5 minutes' },
 };
 
+/** A pass over subscriptions and checkouts, for minutes; the next pass handles the rest. */
+export const billingPass: ActivityOptions = retention;
+
 /** A delivery of the bus, retried for a day, queue time included. */
 export const busDelivery: ActivityOptions = {
   startToCloseTimeout: '30 seconds',

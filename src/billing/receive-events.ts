@@ -11,7 +11,10 @@ const MAX_BATCH = 200;
 export class ProcessorEvents {
   readonly #database: Database;
   readonly #processor: Pick<Processor, 'verify'>;
-  readonly #stored = new Batcher<ProcessorEvent, void>((events) => this.#store(events), MAX_BATCH);
+  readonly #batches = new Batcher<ProcessorEvent, void>(
+    (events) => this.#insert(events),
+    MAX_BATCH,
+  );
 
   constructor(database: Database, processor: Pick<Processor, 'verify'>) {
     this.#database = database;
@@ -20,11 +23,16 @@ export class ProcessorEvents {
 
   /** Verifies an event and stores what it says, if it needs an action. @throws BadRequestError, ProcessorError */
   async receive(body: Buffer, signature: string | undefined): Promise<void> {
-    const event = readEvent(await this.#processor.verify(body, signature));
-    if (event) await this.#stored.add(event);
+    await this.store(await this.#processor.verify(body, signature));
   }
 
-  async #store(events: readonly ProcessorEvent[]): Promise<readonly void[]> {
+  /** Stores what an event of the processor says, if the event needs an action. */
+  async store(json: unknown): Promise<void> {
+    const event = readEvent(json);
+    if (event) await this.#batches.add(event);
+  }
+
+  async #insert(events: readonly ProcessorEvent[]): Promise<readonly void[]> {
     const rows = events.map(({ eventId, fact, happenedAt, paymentIntent, type }) => ({
       id: randomUUID(),
       event_id: eventId,

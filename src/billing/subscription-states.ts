@@ -33,6 +33,8 @@ interface State {
   readonly periodEnd: Date;
   /** Null if the plan holds until the end of its period. */
   readonly holdsUntil: Date | null;
+  /** Null while the processor may still ask for a payment. */
+  readonly endedAt: Date | null;
 }
 
 interface Written {
@@ -59,7 +61,12 @@ export class SubscriptionStates {
       .asPlatform()
       .query<{ now: string }>('SELECT clock_timestamp()::text AS now');
     const read = await processor.read(id);
-    if (!read || !clock) return 'unmatched';
+    if (!clock) return 'unmatched';
+    if (!read) {
+      // The processor has forgotten it, such as after a change of its account.
+      await database.asPlatform().query(FORGET, { id, at: clock.now });
+      return 'unmatched';
+    }
     const { outcome, seconds } = await database
       .asPlatform()
       .transaction((db) => this.#write(db, read, clock.now));
@@ -113,21 +120,24 @@ function stateOf(
   const plan = isChangeUnpaid && isHigher(priced, before) ? before : priced;
   const graceMs = settings.graceDays * DAY_MS;
   const after = (time: Date) => new Date(time.getTime() + graceMs);
+  const alive = { plan, periodEnd, endedAt: null };
+  const ended = { plan, status: 'cancelled', holdsUntil: null } as const;
   switch (status) {
     case 'active':
     case 'trialing':
       // The plan outlives its period until the processor reports the next one, or the time for that is over.
-      return { status: 'active', plan, periodEnd, holdsUntil: endsAt ?? after(periodEnd) };
+      return { ...alive, status: 'active', holdsUntil: endsAt ?? after(periodEnd) };
     case 'past_due':
-      return { status: 'past_due', plan, periodEnd, holdsUntil: after(unpaidSince ?? periodStart) };
+      return { ...alive, status: 'past_due', holdsUntil: after(unpaidSince ?? periodStart) };
     case 'incomplete':
-      return isKnown ? { status: 'cancelled', plan, periodEnd, holdsUntil: null } : undefined;
-    case 'incomplete_expired':
-    case 'canceled':
+      return isKnown ? { ...ended, periodEnd, endedAt: null } : undefined;
     case 'unpaid':
     case 'paused':
+      return { ...ended, periodEnd, endedAt: null };
+    case 'incomplete_expired':
+    case 'canceled':
       if (!isKnown && status === 'incomplete_expired') return undefined;
-      return { status: 'cancelled', plan, periodEnd: endedAt ?? periodEnd, holdsUntil: null };
+      return { ...ended, periodEnd: endedAt ?? periodEnd, endedAt: endedAt ?? periodEnd };
     default:
       return undefined;
   }
@@ -145,16 +155,21 @@ const columnsOf = (read: ProcessorSubscription, { status, plan, ...times }: Stat
 
 const WRITE = `
   INSERT INTO subscriptions (user_id, kind, plan, status, source, processor_id, customer_id,
-                             period_start, period_end, holds_until, read_at, created_at, updated_at)
+                             period_start, period_end, holds_until, ended_at, read_at, created_at, updated_at)
   VALUES ($userId, $kind, $plan, $status, 'processor', $id, $customerId,
-          $periodStart, greatest($periodStart::timestamptz, $periodEnd::timestamptz), $holdsUntil, $at::timestamptz, $createdAt, now())
+          $periodStart, greatest($periodStart::timestamptz, $periodEnd::timestamptz), $holdsUntil, $endedAt, $at::timestamptz, $createdAt, now())
   ON CONFLICT (processor_id) DO UPDATE
     SET plan = excluded.plan, status = excluded.status, customer_id = excluded.customer_id,
         period_start = excluded.period_start, period_end = excluded.period_end,
-        holds_until = excluded.holds_until, read_at = excluded.read_at,
+        holds_until = excluded.holds_until, ended_at = excluded.ended_at, read_at = excluded.read_at,
         updated_at = CASE WHEN (subscriptions.status, subscriptions.plan)
                                = (excluded.status, excluded.plan)
                           THEN subscriptions.updated_at ELSE now() END`;
+
+const FORGET = `
+  UPDATE subscriptions SET status = 'cancelled', read_at = $at::timestamptz, ended_at = now(),
+         updated_at = now()
+   WHERE processor_id = $id AND ended_at IS NULL`;
 
 async function findCheckout(
   db: TenantTransaction,

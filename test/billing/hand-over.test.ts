@@ -40,7 +40,11 @@ test('a payment reported while Temporal is away is answered with 200 and credite
     namespace,
     ...(await workflowCode()),
     taskQueue: PLATFORM_TASK_QUEUE,
-    activities: createBillingActivities(new ProcessorEventEffects(db), site.readings),
+    activities: createBillingActivities(
+      new ProcessorEventEffects(db),
+      site.readings,
+      site.reconciliation,
+    ),
   });
   await worker.runUntil(async () => {
     const ending = new AbortController();
@@ -55,4 +59,48 @@ test('a payment reported while Temporal is away is answered with 200 and credite
     .asPlatform()
     .query<{ id: string }>('SELECT id FROM processor_events');
   expect(await client.workflow.getHandle(`processor-event-${id}`).result()).toBe('booked');
+});
+
+test('a plan reported while the processor is away holds afterwards, and no secret is in the history', async () => {
+  const { db } = site.database;
+  const bob = await site.person();
+  const body = { action: 'create-checkout', plan: 'solo' };
+  const { body: checkout } = await site.web(bob, 'POST', '/api/billing', { body });
+  site.processor.pay(checkout.sessionId);
+  const completed = site.processor.events.at(-1) ?? {};
+  site.processor.down = 401;
+  expect((await site.deliver(completed)).status).toBe(200);
+
+  const { client, connection, namespace } = temporal;
+  const worker = await Worker.create({
+    connection,
+    namespace,
+    ...(await workflowCode()),
+    taskQueue: PLATFORM_TASK_QUEUE,
+    activities: createBillingActivities(
+      new ProcessorEventEffects(db),
+      site.readings,
+      site.reconciliation,
+    ),
+  });
+  const [{ id } = { id: '' }] = await db
+    .asPlatform()
+    .query<{ id: string }>('SELECT id FROM processor_events WHERE applied_at IS NULL');
+  const run = client.workflow.getHandle(`processor-event-${id}`);
+  await worker.runUntil(async () => {
+    await processorEventRuns(client).start(id);
+    await expect
+      .poll(async () => (await run.describe()).raw.pendingActivities?.[0]?.attempt ?? 0)
+      .toBeGreaterThan(1);
+    const { raw } = await run.describe();
+    expect(raw.pendingActivities?.[0]?.lastFailure?.message).toBe(
+      'The payment processor did not answer: retry later',
+    );
+    expect(JSON.stringify(raw)).not.toContain(site.processor.env.PAYPROC_SECRET_KEY);
+    site.processor.down = undefined;
+    expect(await run.result()).toBe('read');
+  });
+  expect((await site.web(bob, 'GET', '/api/billing')).body).toMatchObject({ plan: 'solo' });
+  const history = JSON.stringify(await run.fetchHistory());
+  for (const secret of Object.values(site.processor.env)) expect(history).not.toContain(secret);
 });

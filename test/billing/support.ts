@@ -3,6 +3,7 @@ import {
   type PaymentProcessor,
 } from '../../dev/billing/payment-processor.js';
 import { ProcessorEventEffects } from '../../src/billing/apply-events.js';
+import type { BillingReconciliation } from '../../src/billing/billing-reconciliation.js';
 import type { ProcessorReadings } from '../../src/billing/processor-readings.js';
 import { createWorkerServices } from '../../src/services.js';
 import { balanceOf, creditsOf, debtOf } from '../../src/money/ledger/ledger.js';
@@ -13,6 +14,7 @@ import { walletSite, type Person, type WalletSite } from '../money/wallets/suppo
 export interface BillingSite extends WalletSite {
   readonly processor: PaymentProcessor;
   readonly readings: ProcessorReadings;
+  readonly reconciliation: BillingReconciliation;
   /** Delivers an event to the webhook. */
   deliver(event: object): Promise<Answer>;
   /** Applies all events that are stored and not yet applied. */
@@ -36,7 +38,11 @@ export async function billingSite(
   const { db } = site.database;
   const effects = new ProcessorEventEffects(db);
   const { log, settings } = site.dependencies;
-  const { processorReadings } = createWorkerServices({ database: db, log, settings });
+  const { billingReconciliation, processorReadings } = createWorkerServices({
+    database: db,
+    log,
+    settings,
+  });
   let delivered = 0;
 
   const deliver = (event: object) =>
@@ -64,6 +70,7 @@ export async function billingSite(
     ...site,
     processor,
     readings: processorReadings,
+    reconciliation: billingReconciliation,
     deliver,
     apply,
     catchUp,

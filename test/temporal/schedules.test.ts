@@ -105,6 +105,7 @@ test('each periodic job has a schedule, with jitter so that no two keep coincidi
     ['expire-holds', 'expireHolds', 30_000],
     ['check-ledger', 'checkLedger', 3_600_000],
     ['enforce-retention', 'enforceRetention', 3_600_000],
+    ['reconcile-billing', 'reconcileBilling', 3_600_000],
   ] as const;
   for (const [id, workflowType, every] of schedules) {
     const { action, spec } = await client.schedule.getHandle(id).describe();

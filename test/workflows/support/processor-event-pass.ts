@@ -10,16 +10,16 @@ import { runAlone } from './run-alone.js';
 export async function processorEventPass(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
-  activities: BillingActivities,
-): Promise<{ readonly workflowId: string }> {
+  activities: Pick<BillingActivities, 'applyProcessorEvent' | 'readProcessorEvent'>,
+): Promise<{ readonly workflowId: string; readonly result: unknown }> {
   const id = randomUUID();
   const workflowId = applyProcessorEventId(id);
   const alone = { workflowId, activities };
-  await runAlone(environment, workflowBundle, alone, (workflows, started) =>
+  const result = await runAlone(environment, workflowBundle, alone, (workflows, started) =>
     workflows.execute<typeof applyProcessorEvent>('applyProcessorEvent', {
       ...started,
       args: [id],
     }),
   );
-  return { workflowId };
+  return { workflowId, result };
 }

@@ -43,6 +43,7 @@ export const accountDeletion = onContainer;
 export const paying = onContainer;
 export const busDelivery = onContainer;
 export const processorCall = onContainer;
+export const billingPass = onContainer;
 export const untilOver = onContainer;
 export const handingOver = onContainer;
 export const heartbeat: ActivityOptions = {

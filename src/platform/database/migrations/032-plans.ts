@@ -34,6 +34,8 @@ const TABLES = `
      ADD COLUMN customer_id text,
      -- Time at which the processor was last asked for the state.
      ADD COLUMN read_at timestamptz,
+     -- Time of the end for good; an unpaid subscription may be paid again.
+     ADD COLUMN ended_at timestamptz,
      -- Set while the owner has been sent a mail about the end.
      ADD COLUMN end_mailed_at timestamptz;
    CREATE INDEX subscriptions_read ON subscriptions (read_at)
@@ -50,7 +52,7 @@ const TABLES = `
        'keys-got-scopes', 'key-added', 'sign-in-added', 'sign-in-removed', 'bus-dead-letters',
        'plan-ended'));`;
 
-/** Checkouts of plans, and what is known of the payment processor's subscriptions. */
+/** Checkouts of plans, and states of the payment processor's subscriptions. */
 export const migration: Migration = async (context) => {
   await run(context, TABLES);
   const grants = 'SELECT, INSERT, UPDATE, DELETE';

@@ -201,6 +201,8 @@ export const Subscription = table(
     customerId: nullable(text()),
     /** Time at which the processor was last asked for the state. */
     readAt: nullable(timestamp()),
+    /** Time of the end for good; null while the processor may still ask for a payment. */
+    endedAt: nullable(timestamp()),
     /** Set while the owner has been sent a mail about the end. */
     endMailedAt: nullable(timestamp()),
     createdAt: created(),
