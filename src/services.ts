@@ -47,6 +47,7 @@ import { ProcessorEventEffects } from './billing/apply-events.js';
 import { BillingReconciliation } from './billing/billing-reconciliation.js';
 import { Checkouts } from './billing/checkouts.js';
 import { PlanCheckouts } from './billing/plan-checkouts.js';
+import { PlanEndings } from './billing/plan-endings.js';
 import { ProcessorReadings } from './billing/processor-readings.js';
 import { ProcessorSubscriptions } from './billing/processor-subscriptions.js';
 import { Processor } from './billing/processor.js';
@@ -363,6 +364,10 @@ export const createAccountDeletions = (
     accountCleanups({
       database: foundation.database,
       operations: agentOperations(foundation, new Models(foundation.settings.ai)),
+      planEndings: new PlanEndings({
+        database: foundation.database,
+        processor: subscriptionParts(foundation.database, foundation.settings).processor,
+      }),
       secrets: secretBox(foundation.settings),
       identityProvider: createSignInProviders(foundation.settings).google,
       log: foundation.log,

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { AgentOperations } from '../agents/lifecycle/agent-operations.js';
 import type { Database } from '../platform/database/database.js';
 import { UserHeartbeats } from '../agents/heartbeat/user-heartbeats.js';
+import type { PlanEndings } from '../billing/plan-endings.js';
 import type { SecretBox } from '../platform/secrets/secret-box.js';
 import {
   CleanupPendingError,
@@ -21,6 +22,7 @@ const PROVIDER_MS = 24 * 60 * 60_000;
 interface AreaParts {
   readonly database: Database;
   readonly operations: Pick<AgentOperations, 'remove'>;
+  readonly planEndings: Pick<PlanEndings, 'endAll'>;
   readonly secrets: SecretBox;
   /** Undefined when no identity provider is configured. */
   readonly identityProvider: TokenRevoker | undefined;
@@ -30,6 +32,7 @@ interface AreaParts {
 /** Returns the areas that hold account data outside rows referring to the account, in removal order. */
 export function accountCleanups(parts: AreaParts): readonly AccountCleanup[] {
   return [
+    subscriptions(parts.planEndings),
     agents(parts.database, parts.operations),
     heartbeats(parts.database),
     refreshTokens(parts),
@@ -37,6 +40,18 @@ export function accountCleanups(parts: AreaParts): readonly AccountCleanup[] {
     referralCredits(parts.database),
   ];
 }
+
+/** Cancels what the account pays for, before anything else; waits while the payment processor is unavailable. */
+const subscriptions = (planEndings: Pick<PlanEndings, 'endAll'>): AccountCleanup => ({
+  name: 'subscriptions',
+  async release({ userId }) {
+    const making = await planEndings.endAll(userId).catch((cause: unknown) => {
+      const message = 'The payment processor has not cancelled the subscriptions';
+      throw new CleanupPendingError(message, { cause });
+    });
+    if (making > 0) throw new CleanupPendingError(`${making} checkouts are being made`);
+  },
+});
 
 /** Removes the agents as their owner would, each through its supervisor. */
 const agents = (
@@ -82,7 +97,7 @@ const heartbeats = (database: Database): AccountCleanup => ({
 });
 
 /** Revokes refresh tokens at the identity provider; a permanent failure does not block the deletion. */
-const refreshTokens = (parts: Omit<AreaParts, 'operations'>): AccountCleanup => ({
+const refreshTokens = (parts: Omit<AreaParts, 'operations' | 'planEndings'>): AccountCleanup => ({
   name: 'refresh tokens',
   async release({ userId, requestedAt }) {
     const { database, identityProvider, log, secrets } = parts;

@@ -136,9 +136,13 @@ function revoker(answer: () => Promise<void> = () => Promise.resolve()) {
   return { told, revoke };
 }
 
+/** The area of subscriptions without a payment processor: `test/billing/leaving.test.ts` has one. */
+const planEndings = { endAll: () => Promise.resolve(0) };
+
 const deletions = (removals = new Removals(), identityProvider: TokenRevoker = revoker()) => {
   const { secrets, log } = alone.dependencies;
-  const parts = { database: database.db, operations: removals, secrets, identityProvider, log };
+  const shared = { database: database.db, secrets, log };
+  const parts = { ...shared, operations: removals, planEndings, identityProvider };
   return new AccountDeletions(database.db, accountCleanups(parts));
 };
 
