@@ -68,7 +68,7 @@ const billing = z
   .strictObject({
     plan: z.enum(PLANS).nullable().describe('Null without an active subscription'),
     status: z.enum(['active', 'past_due', 'ended', 'none']),
-    source: z.string().nullable().describe('`operator` for a plan that was granted'),
+    source: z.string().nullable().describe('`operator` for a granted plan, else `processor`'),
     periodEnd: z.iso.datetime().nullable().describe('Null for a plan without an end'),
     credits: z.strictObject({
       balance: formattedAmount,

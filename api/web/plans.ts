@@ -1,8 +1,9 @@
 import * as z from 'zod';
-import { PLANS } from '../../src/types/plans.js';
+import { planRequired, PLANS, STORAGE_PLANS } from '../../src/types/plans.js';
+import { planOfPerson } from '../auth/person.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
-import { redirect } from '../http/reply.js';
+import { redirect, reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
@@ -32,6 +33,20 @@ export function planEndpoints({ planCheckouts }: WebDependencies) {
       async handler({ caller, query, tenant }) {
         const { url } = await planCheckouts.start(tenant, caller.user.id, query.plan);
         return redirect(303, url);
+      },
+    }),
+    billing({
+      method: 'POST',
+      path: '/api/payproc/storage-upgrade',
+      operationId: 'buyStorage',
+      summary: 'Start the purchase of a storage plan, or a change of yours',
+      body: z.object({ plan: z.enum(STORAGE_PLANS, { error: 'Invalid plan' }) }),
+      limitOfCaller: LIMITS.checkoutsOfUser,
+      responses: { 200: planPage },
+      errors: [402, 500],
+      async handler({ body, caller, tenant }) {
+        if (planOfPerson(caller) === undefined) throw planRequired();
+        return reply(200, await planCheckouts.start(tenant, caller.user.id, body.plan));
       },
     }),
   ];

@@ -37,6 +37,7 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/keys',
   '/api/keys/validate',
   '/api/logs/:agentId/stop',
+  '/api/payproc/storage-upgrade',
   '/api/memory',
   '/api/register',
   '/api/security/risc',

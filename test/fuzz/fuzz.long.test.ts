@@ -57,6 +57,7 @@ const HARD = [
   'web: POST /api/wallet/top-up',
   'web: GET /api/payproc/credits',
   'web: GET /api/payproc/checkout',
+  'web: POST /api/payproc/storage-upgrade',
   // Require seven valid fields at once, and a webhook at a public address.
   'backend: POST /api/underground/events',
   'backend: DELETE /api/underground/webhooks/{agentId}',

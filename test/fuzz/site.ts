@@ -90,6 +90,7 @@ const AWAY = {
   'POST /api/wallet/top-up': [500],
   'GET /api/payproc/credits': [500],
   'GET /api/payproc/checkout': [500],
+  'POST /api/payproc/storage-upgrade': [500],
   'POST /api/agents/clone': [503],
   'POST /api/browse/git-sync': [500],
   'POST /api/settings/identities/google': [502, 503],

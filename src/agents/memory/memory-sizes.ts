@@ -7,6 +7,7 @@ import type { Database } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import { requestNotification } from '../../notifications/outbox.js';
 import type { AgentRef } from '../../types/agent-ref.js';
+import { isStoragePlan, STORAGE_LIMITS, STORAGE_PLANS } from '../../types/plans.js';
 
 /** Shares of the memory limit at which users are notified, and below which the notification is reset. */
 const TOLD_AT = 0.8;
@@ -22,16 +23,25 @@ export interface UsedMemory {
   /** Null for the image of new agents. */
   readonly image: string | null;
   readonly volume: string;
+  /** The owner's storage plan, which adds to the limit. */
+  readonly storage: string | null;
 }
 
 type Use = Pick<VolumeUse, 'bytes' | 'files'>;
 
+type Owned = Pick<UsedMemory, 'storage'>;
+
 /** The volume in use, with its size when last measured. */
 const MEMORIES = `
   SELECT a.id AS "agentId", a.user_id AS "userId", a.image, v.name AS volume,
-         v.bytes::float8 AS bytes, v.files::float8 AS files
+         v.bytes::float8 AS bytes, v.files::float8 AS files, p.plan AS storage
     FROM agents a JOIN agent_volumes v ON v.name = COALESCE(a.volume, 'agent-' || a.id)
+    LEFT JOIN LATERAL current_subscription(a.user_id, 'storage') p ON p.holds
    WHERE a.deleted_at IS NULL`;
+
+/** The memory exceeds the bounds of its owner's storage plan, or those without one. */
+const IS_FULL = `(v.bytes >= ($bounds::jsonb #>> ARRAY[coalesce(p.plan, 'none'), 'bytes'])::float8
+         OR v.files >= ($bounds::jsonb #>> ARRAY[coalesce(p.plan, 'none'), 'files'])::float8)`;
 
 const ON_HOST = `a.host = $host AND a.started_at IS NOT NULL`;
 const IS_TO_RUN = `a.desired = 'running'`;
@@ -67,7 +77,8 @@ export class MemorySizes {
       for (const [at, memory] of together.entries()) {
         const use = uses?.[at];
         await this.#record(memory, use);
-        const isKnown = use ? use.complete || this.#isFull(use) : uses !== undefined;
+        const isFull = use !== undefined && this.#isFull({ ...use, storage: memory.storage });
+        const isKnown = use ? use.complete || isFull : uses !== undefined;
         if (!isKnown) partly.push(memory);
       }
     }
@@ -78,7 +89,7 @@ export class MemorySizes {
   async #measureBatch(together: readonly UsedMemory[]) {
     const image = together[0]?.image ?? this.#image;
     try {
-      return await this.#docker.volumes.measure(image, together, this.#bounds);
+      return await this.#docker.volumes.measure(image, together, this.#widest(together));
     } catch (error) {
       if (error instanceof DockerRefusedError) return undefined;
       throw error;
@@ -98,9 +109,14 @@ export class MemorySizes {
   /** Returns agents that should run and whose memory exceeds its limit. */
   async full(host: string): Promise<{ readonly agent: AgentRow; readonly reason: string }[]> {
     const platform = this.#database.asPlatform();
+    const bounds = JSON.stringify(
+      Object.fromEntries(
+        ['none', ...STORAGE_PLANS].map((plan) => [plan, this.#boundsOf({ storage: plan })]),
+      ),
+    );
     const found = await platform.query<UsedMemory & Use>(
-      `${MEMORIES} AND ${ON_HOST} AND ${IS_TO_RUN} AND (v.bytes >= $bytes OR v.files >= $files) LIMIT 200`,
-      { host, ...this.#bounds },
+      `${MEMORIES} AND ${ON_HOST} AND ${IS_TO_RUN} AND ${IS_FULL} LIMIT 200`,
+      { host, bounds },
     );
     const rows = await platform.transaction((db) =>
       db.Agent.findAll({ where: { id: found.map(({ agentId }) => agentId) } }),
@@ -141,32 +157,43 @@ export class MemorySizes {
     return (await tenant.query<UsedMemory & Use>(sql, { agentId }))[0];
   }
 
-  get #bounds(): Use {
-    const bytes = this.#docker.disk.limit;
+  #boundsOf({ storage }: Owned): Use {
+    const more = isStoragePlan(storage) ? STORAGE_LIMITS[storage].bytes : 0;
+    const bytes = this.#docker.disk.limit + more;
     return { bytes, files: filesWithin(bytes) };
   }
 
-  #isFull(use: Use): boolean {
+  /** Returns bounds at which the counting of memories ends, none of which may have more. */
+  #widest(memories: readonly Owned[]): Use {
+    const bounds = memories.map((memory) => this.#boundsOf(memory));
+    return {
+      bytes: Math.max(...bounds.map(({ bytes }) => bytes)),
+      files: Math.max(...bounds.map(({ files }) => files)),
+    };
+  }
+
+  #isFull(use: Use & Owned): boolean {
     return this.#shareOf(use) >= 1;
   }
 
-  #shareOf({ bytes, files }: Use): number {
-    return Math.max(bytes / this.#bounds.bytes, files / this.#bounds.files);
+  #shareOf({ bytes, files, storage }: Use & Owned): number {
+    const bounds = this.#boundsOf({ storage });
+    return Math.max(bytes / bounds.bytes, files / bounds.files);
   }
 
-  #reasonOf({ bytes, files }: Use): string {
-    const bounds = this.#bounds;
+  #reasonOf({ bytes, files, storage }: Use & Owned): string {
+    const bounds = this.#boundsOf({ storage });
     const what =
       bytes >= bounds.bytes
         ? `${inMib(bytes)} of the ${inMib(bounds.bytes)}`
         : `${files} of the ${bounds.files} files`;
     return (
       `Its memory is full, with ${what} that it may take: reset the memory, ` +
-      'or have the limit raised, and start the agent'
+      'buy a storage plan or have the limit raised, and start the agent'
     );
   }
 
-  async #record({ agentId, userId, volume }: UsedMemory, use: VolumeUse | undefined) {
+  async #record({ agentId, storage, userId, volume }: UsedMemory, use: VolumeUse | undefined) {
     await this.#database.asUser(userId).transaction(async (db) => {
       const row = await db.AgentVolume.findByPk(volume, { lock: true });
       if (row?.agentId !== agentId) return;
@@ -180,7 +207,7 @@ export class MemorySizes {
       const least = use.complete ? { bytes: 0, files: 0 } : row;
       const bytes = Math.max(use.bytes, Number(least.bytes));
       const files = Math.max(use.files, Number(least.files));
-      const share = this.#shareOf({ bytes, files });
+      const share = this.#shareOf({ bytes, files, storage });
       const isTold = share >= TOLD_AT || (row.notifiedAt !== null && share >= FORGOTTEN_AT);
       const notifiedAt = isTold ? (row.notifiedAt ?? measuredAt) : null;
       const measured = {

@@ -245,6 +245,7 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /api/wallet/top-up': { nobody: 401, bob: 500 },
   'POST /api/wallet/top-up': { nobody: 500, bob: 500, body: () => ({}) },
   'GET /api/payproc/credits': { nobody: 401, bob: 500, query: () => '?price=credits-500' },
+  'POST /api/payproc/storage-upgrade': { nobody: 401, bob: 500, body: () => ({ plan: '10gb' }) },
   'GET /api/payproc/checkout': { nobody: 401, bob: 500, query: () => '?plan=solo' },
   'GET /api/credits': { nobody: 401, bob: 200 },
   'POST /api/settings/identities/wallet': {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   MemoryFullError,
   MemorySizes,
@@ -9,6 +9,7 @@ import { DockerRefusedError } from '../../../src/docker/containers/container-err
 import type { DockerHost } from '../../../src/docker/containers/docker-host.js';
 import type { VolumeUse } from '../../../src/docker/containers/volume-meter.js';
 import type { AgentRow, AgentVolumeRow } from '../../../src/platform/database/models.js';
+import { queryRows } from '../../platform/database/catalog.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 
 const USER = 'operator';
@@ -21,11 +22,14 @@ let database: TestDatabase;
 /** Measured use of each volume; volumes without an entry cannot be measured by Docker. */
 const uses = new Map<string, Partial<VolumeUse>>();
 let sizes: MemorySizes;
+/** Bounds of the measurements. */
+const bounds: object[] = [];
 
 beforeAll(async () => {
   database = await testDatabase();
   const volumes = {
-    measure: (_image: string, measured: readonly UsedMemory[]) => {
+    measure: (_image: string, measured: readonly UsedMemory[], bound: object) => {
+      bounds.push(bound);
       const found = measured.map(({ volume }) => uses.get(volume));
       if (found.includes(undefined)) return Promise.reject(new DockerRefusedError(500, 'broken'));
       const nothing = { bytes: 0, files: 1, contents: 0, complete: true };
@@ -53,7 +57,7 @@ async function memory(values: Partial<AgentRow> = {}): Promise<UsedMemory> {
     const made = { madeBy: 'test', createdAt: new Date() };
     await db.AgentVolume.create({ name: volume, agentId, userId: USER, ...made });
   });
-  return { agentId, userId: USER, image: null, volume };
+  return { agentId, userId: USER, image: null, volume, storage: null };
 }
 
 async function measured(of: UsedMemory, use: Partial<VolumeUse>): Promise<AgentVolumeRow | null> {
@@ -140,4 +144,55 @@ test('does not record a volume that now belongs to another agent', async () => {
   await measured(other, { bytes: MIB });
   const mixed = { ...one, volume: other.volume };
   expect(await measured(mixed, { bytes: LIMIT })).toMatchObject({ bytes: String(MIB) });
+});
+
+describe('a storage plan', () => {
+  const GIB = 1024 ** 3;
+
+  const buy = (plan: string, status = 'active') =>
+    queryRows(
+      database.ownerUrl,
+      `INSERT INTO subscriptions (user_id, kind, plan, status, source, processor_id, period_start,
+                                  created_at, updated_at)
+       VALUES ('${USER}', 'storage', '${plan}', '${status}', 'processor', 'sub_storage', now(),
+               now(), now())
+       ON CONFLICT (processor_id) DO UPDATE
+         SET plan = excluded.plan, status = excluded.status`,
+    );
+
+  afterEach(() => queryRows(database.ownerUrl, 'DELETE FROM subscriptions'));
+
+  test("adds its size to the limit of each of its owner's memories, until it ends", async () => {
+    const [one, other] = [await memory(), await memory()];
+    const ids = async () => (await sizes.full('here')).map(({ agent }) => agent.id).sort();
+    for (const each of [one, other]) await measured(each, { bytes: LIMIT + 5 * GIB });
+    expect(await ids()).toEqual([one.agentId, other.agentId].sort());
+    await buy('10gb');
+    expect(await ids()).toEqual([]);
+    await requireRoom(one);
+    await measured(one, { bytes: LIMIT + 10 * GIB });
+    expect(await ids()).toEqual([one.agentId]);
+    await buy('50gb');
+    expect(await ids()).toEqual([]);
+    await buy('50gb', 'cancelled');
+    expect(await ids()).toEqual([one.agentId, other.agentId].sort());
+    await expect(requireRoom(other)).rejects.toThrow('5220 MiB of the 100 MiB');
+  });
+
+  test('is counted in the share of which an owner is notified, and in files', async () => {
+    await buy('10gb');
+    const [mine] = await owned(await memory());
+    if (!mine) throw new Error('the memory is not due');
+    expect(mine.storage).toBe('10gb');
+    await measured(mine, { bytes: Math.floor(0.79 * (LIMIT + 10 * GIB)), files: MOST_FILES });
+    expect(await told(mine)).toBe(0);
+    await measured(mine, { bytes: Math.ceil(0.81 * (LIMIT + 10 * GIB)) });
+    expect(await told(mine)).toBe(1);
+    expect(bounds.at(-1)).toMatchObject({ bytes: LIMIT + 10 * GIB });
+    expect(await sizes.full('here')).toEqual([]);
+  });
+
+  /** Returns the memory as it is due for measurement. */
+  const owned = async ({ agentId }: UsedMemory) =>
+    (await sizes.due('here', 0, 10)).filter((each) => each.agentId === agentId);
 });
