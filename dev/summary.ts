@@ -41,7 +41,7 @@ export function summary(
       : []),
     ...(env.PAYPROC_API_URL && billing.secretKey === LOCAL_KEY
       ? [
-          `  payments      ${env.PAYPROC_API_URL}  (stand-in for the payment processor: refunds, disputes)`,
+          `  payments      ${env.PAYPROC_API_URL}  (stand-in for the payment processor: refunds, disputes, subscriptions)`,
         ]
       : []),
     `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, summarizer.log, worker.log, payments.log and those of the servers (LOG_LEVEL=debug says more)`,

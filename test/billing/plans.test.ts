@@ -520,3 +520,37 @@ test('no log line has a key, a secret or the data of a buyer', attack, async () 
   );
   expect([site.logged.length > 0, lines]).toEqual([true, []]);
 });
+
+test('the dashboard shows plan and storage, with links to the pages of the processor', async () => {
+  const section = async () => {
+    const { text } = await site.web(ada, 'GET', '/dashboard');
+    return (
+      /<section aria-labelledby="about-plan-and-credits">.*?<\/section>/s.exec(text)?.[0] ?? ''
+    ).replace(/\s+/g, ' ');
+  };
+  const before = await section();
+  for (const [plan, price] of [
+    ['label', 29],
+    ['solo', 79],
+    ['collective', 199],
+    ['network', 499],
+  ]) {
+    expect(before).toContain(
+      `<a href="/api/payproc/checkout?plan=${plan}">Buy ${plan}, £${price} a month</a>`,
+    );
+  }
+  expect(before).not.toContain('/api/payproc/storage-upgrade');
+  await site.subscribe(ada);
+  const bought = await section();
+  expect(bought).toContain('>Pay for or cancel solo</a>');
+  expect(bought).toContain('>Change to network, £499 a month</a>');
+  expect(bought).toContain('Buy storage');
+  const body = { plan: '50gb' };
+  const { body: storage } = await site.web(ada, 'POST', '/api/payproc/storage-upgrade', { body });
+  site.processor.pay(storage.sessionId);
+  await site.catchUp();
+  expect(await section()).toMatch(/<dt>Storage<\/dt> <dd>50gb, until .*Change storage/);
+  expect((await site.web(ada, 'GET', '/dashboard?done=plan-bought')).text).toContain(
+    'Your plan holds as soon as',
+  );
+});

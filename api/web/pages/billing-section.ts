@@ -4,6 +4,13 @@ import { html, type Html, type HtmlPart } from '../../../src/lib/html.js';
 import type { Balance } from '../../../src/money/ledger/ledger.js';
 import { CREDIT_PRICES } from '../../../src/types/credit-prices.js';
 import { formatAmount } from '../../../src/types/money.js';
+import {
+  PLAN_LIMITS,
+  PLANS,
+  STORAGE_LIMITS,
+  STORAGE_PLANS,
+  type StoragePlan,
+} from '../../../src/types/plans.js';
 import { form } from './forms.js';
 import { formatTime } from './format-time.js';
 import { successLocation } from './messages.js';
@@ -12,27 +19,61 @@ const BILLING = '/api/billing';
 
 export interface BillingFacts {
   readonly subscription: CurrentSubscription | undefined;
+  readonly storage: CurrentSubscription | undefined;
   readonly credits: Balance;
   /** AI providers that the user has given a key of. */
   readonly ownKeys: readonly string[];
 }
 
-/** Renders plan, credits and own provider keys on the dashboard. @param sellsCredits true if credits are on sale */
+/** Renders plan, storage, credits and own provider keys on the dashboard. @param sells true if they are on sale */
 export function billingSection(
-  { credits, ownKeys, subscription }: BillingFacts,
-  sellsCredits: boolean,
+  { credits, ownKeys, storage, subscription }: BillingFacts,
+  sells: boolean,
 ): Html {
   return html`<dl>
       <dt>Plan</dt>
-      <dd>${describePlan(subscription)}</dd>
+      <dd>${describePlan(subscription)} ${sells ? planLinks(subscription) : undefined}</dd>
+      <dt>Storage</dt>
+      <dd>${describePlan(storage)}</dd>
       <dt>Credits</dt>
       <dd>
         ${dollars(credits.balance)}${credits.held > 0n && `, ${dollars(credits.held)} of it held`}
-        ${sellsCredits ? creditLinks : undefined}
+        ${sells ? creditLinks : undefined}
       </dd>
     </dl>
-    ${keysOfProviders(ownKeys)}`;
+    ${sells && subscription?.holds ? storageForm(storage) : undefined} ${keysOfProviders(ownKeys)}`;
 }
+
+/** Links to the processor's pages: those that sell plans, or the one that manages a plan that was bought. */
+function planLinks(subscription: CurrentSubscription | undefined): Html[] {
+  const isBought = subscription?.holds === true && subscription.source === 'processor';
+  return PLANS.map((plan) => {
+    const price = `£${PLAN_LIMITS[plan].monthlyPriceGbp} a month`;
+    const isManaged = isBought && subscription.plan === plan;
+    const text = isManaged
+      ? `Pay for or cancel ${plan}`
+      : `${isBought ? 'Change to' : 'Buy'} ${plan}, ${price}`;
+    return html`<a href="/api/payproc/checkout?plan=${plan}">${text}</a> `;
+  });
+}
+
+function storageForm(storage: CurrentSubscription | undefined): Html {
+  return html`<p>
+      Storage is added to the memory of each of your agents. Choose the storage that you have to pay
+      for or cancel it.
+    </p>
+    ${form({
+      id: 'storage',
+      endpoint: ['POST', '/api/payproc/storage-upgrade'],
+      follows: 'url',
+      fields: [{ label: 'Storage', name: 'plan', autocomplete: 'off', options: STORAGE_PLANS }],
+      button: storage?.holds === true ? 'Change storage' : 'Buy storage',
+    })}
+    <p>${STORAGE_PLANS.map(describeStorage).join(', ')}</p>`;
+}
+
+const describeStorage = (plan: StoragePlan): string =>
+  `${plan}: £${STORAGE_LIMITS[plan].monthlyPriceGbp} a month`;
 
 const creditLinks = Object.entries(CREDIT_PRICES).map(
   ([price, cents]) => html`<a href="/api/payproc/credits?price=${price}">Buy $${cents / 100}</a> `,

@@ -146,12 +146,13 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
 }
 
 async function billingFacts(tenant: TenantDatabase, userId: string): Promise<BillingFacts> {
-  const [subscription, credits, ownKeys] = await Promise.all([
+  const [subscription, storage, credits, ownKeys] = await Promise.all([
     findSubscription(tenant, userId, 'plan'),
+    findSubscription(tenant, userId, 'storage'),
     creditBalance(tenant, userId),
     listOwnKeys(tenant, userId),
   ]);
-  return { subscription, credits, ownKeys };
+  return { subscription, storage, credits, ownKeys };
 }
 
 const emailOf = (caller: SessionCaller | AnonymousCaller) =>
