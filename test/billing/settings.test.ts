@@ -32,3 +32,21 @@ test.each([
 test('accepts the stand-in outside production', () => {
   expect(read({ PAYPROC_SECRET_KEY: 'local' }).billing.secretKey).toBe('local');
 });
+
+test('reads the days of grace and the prices of plans', () => {
+  const { billing } = read({ ...KEYS, PAYPROC_PRICE_STORAGE_10GB: 'price_1' });
+  expect([billing.graceDays, billing.planPrices['10gb'], billing.planPrices.solo]).toEqual([
+    7,
+    'price_1',
+    undefined,
+  ]);
+  expect(read({ ...KEYS, PAYPROC_GRACE_DAYS: '0' }).billing.graceDays).toBe(0);
+  for (const days of ['-1', '61', '7d']) {
+    expect(() => read({ ...KEYS, PAYPROC_GRACE_DAYS: days })).toThrow('PAYPROC_GRACE_DAYS');
+  }
+});
+
+test('refuses one price for two plans', () => {
+  const env = { ...KEYS, PAYPROC_PRICE_SOLO: 'price_1', PAYPROC_PRICE_NETWORK: 'price_1' };
+  expect(() => read(env)).toThrow('two plans have the same price id');
+});

@@ -354,6 +354,22 @@ test('rejects a retention time below the minimum of its kind', () => {
   expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(6);
 });
 
+test('removes ended checkouts of plans after the retention of payments, and no open ones', async () => {
+  await insert('subscription_checkouts', {
+    id: 'old',
+    created_at: daysAgo(3_000),
+    ended_at: daysAgo(1),
+  });
+  await insert('subscription_checkouts', { id: 'open', created_at: daysAgo(3_000) });
+  await insert('subscription_checkouts', {
+    id: 'young',
+    created_at: daysAgo(1),
+    ended_at: daysAgo(1),
+  });
+  expect(await remove('plan-checkouts')).toBe(1);
+  expect(await idsIn('subscription_checkouts')).toEqual(['open', 'young']);
+});
+
 test('removes reserved gas of days that are over', async () => {
   await insert('gas_reservations', { id: 'old', reserved_at: daysAgo(2.1) });
   await insert('gas_reservations', { id: 'young', reserved_at: daysAgo(1.9) });

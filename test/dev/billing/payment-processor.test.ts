@@ -7,6 +7,7 @@ import {
   type PaymentProcessor,
 } from '../../../dev/billing/payment-processor.js';
 import { Processor } from '../../../src/billing/processor.js';
+import { ProcessorSubscriptions } from '../../../src/billing/processor-subscriptions.js';
 import { billingSettings } from '../../../src/billing/settings.js';
 import { readAreas } from '../../../src/platform/environment/read.js';
 
@@ -81,4 +82,42 @@ test('a checkout is paid, refunded and disputed on pages that are marked as a st
   for (const { body, signature } of received) {
     expect(await processor.verify(Buffer.from(body), signature)).toMatchObject({ object: 'event' });
   }
+});
+
+test('a plan is bought, changed, renewed and cancelled on the pages of the stand-in', async () => {
+  const { billing } = readAreas({ billing: billingSettings }, standIn.env);
+  const plans = new ProcessorSubscriptions(processor, billing);
+  const form = (action: string) => ({ method: 'POST', body: new URLSearchParams({ action }) });
+  const { sessionId, url } = await plans.createCheckout({
+    checkoutId: 'checkout-2',
+    plan: 'solo',
+    successUrl: 'http://127.0.0.1:1/dashboard?done=plan-bought',
+    cancelUrl: 'http://127.0.0.1:1/dashboard',
+  });
+  expect(await (await visit(url)).text()).toContain('79.00 GBP a month');
+  expect((await visit(url, { method: 'POST' })).status).toBe(303);
+  const id = standIn.sessions.get(sessionId)?.subscription ?? '';
+  const returnUrl = 'http://127.0.0.1:1/dashboard?done=plan-changed';
+  const portal = await plans.createPortal({ subscriptionId: id, plan: 'network', returnUrl });
+  expect(await (await visit(portal)).text()).toContain('499.00 GBP a month');
+  const changed = await visit(portal, form('change'));
+  expect([changed.status, changed.headers.get('location')]).toEqual([303, returnUrl]);
+  expect(await plans.read(id)).toMatchObject({ status: 'active', price: { cents: 49_900 } });
+  // The price is made once.
+  await plans.createPortal({ subscriptionId: id, plan: 'network', returnUrl });
+  expect([...standIn.subscriptions.prices.values()].map((each) => each.unit_amount)).toEqual([
+    7_900, 49_900,
+  ]);
+  const act = async (action: string) => {
+    expect((await visit(`/subscriptions/${id}`, form(action))).status).toBe(303);
+    return (await plans.read(id))?.status;
+  };
+  expect(await (await visit('/')).text()).toContain(`/subscriptions/${id}`);
+  expect(await act('renew')).toBe('active');
+  expect(await act('renew-unpaid')).toBe('past_due');
+  expect(await act('pay')).toBe('active');
+  expect(await act('give-up')).toBe('unpaid');
+  expect(await act('cancel')).toBe('canceled');
+  expect((await visit(`/subscriptions/${id}`, form('other'))).status).toBe(404);
+  expect(await plans.read('sub_unknown')).toBeUndefined();
 });
