@@ -18,7 +18,7 @@ import type { BillingSettings } from './settings.js';
 
 const NO_ANSWER = 'The payment processor did not answer: retry later';
 
-/** Unpaid invoices of a subscription that are read. */
+/** Open invoices of a subscription that are read. */
 const MAX_INVOICES = 100;
 
 /** The checkout of a plan to make. */
@@ -78,7 +78,7 @@ const subscription = z.object({
   }),
 });
 
-const unpaidInvoices = z.array(z.object({ created: seconds }));
+const openInvoices = z.array(invoice.extend({ created: seconds }));
 
 const invoicePayments = z.array(
   z.object({
@@ -116,9 +116,9 @@ export interface ProcessorSubscription {
   /** Time at which the subscription ends by itself. */
   readonly endsAt: Date | null;
   readonly endedAt: Date | null;
-  /** True while the invoice of the last change of plan is not paid. */
+  /** True while an invoice of a change of plan is not paid. */
   readonly isChangeUnpaid: boolean;
-  /** Start of the unpaid period of a `past_due` subscription. */
+  /** Time of the oldest open invoice, at which the unpaid period starts. */
   readonly unpaidSince: Date | null;
 }
 
@@ -206,7 +206,9 @@ export class ProcessorSubscriptions {
     const [item] = read.items.data;
     if (!item) throw unexpected();
     const { price } = item;
-    const invoiceOfChange = typeof read.latest_invoice === 'string' ? null : read.latest_invoice;
+    const latest = typeof read.latest_invoice === 'string' ? null : read.latest_invoice;
+    const open = ENDED.includes(read.status) ? [] : await this.#openInvoices(id);
+    const unpaid = open.map(({ created }) => created.getTime());
     return {
       id: read.id,
       status: read.status,
@@ -224,21 +226,19 @@ export class ProcessorSubscriptions {
       periodEnd: item.current_period_end,
       endsAt: read.cancel_at ?? null,
       endedAt: read.ended_at ?? null,
-      isChangeUnpaid:
-        invoiceOfChange?.billing_reason === 'subscription_update' &&
-        invoiceOfChange.status !== 'paid',
-      unpaidSince:
-        read.status === 'past_due' ? await this.#unpaidSince(id, item.current_period_start) : null,
+      // A later invoice, such as of a change back, does not pay for an earlier change.
+      isChangeUnpaid: [latest, ...open].some(
+        (each) => each?.billing_reason === 'subscription_update' && each.status !== 'paid',
+      ),
+      unpaidSince: unpaid.length > 0 ? new Date(Math.min(...unpaid)) : null,
     };
   }
 
-  /** Returns the time of the oldest open invoice. */
-  async #unpaidSince(id: string, periodStart: Date): Promise<Date> {
+  async #openInvoices(id: string) {
     const { data } = await this.#processor.call(NO_ANSWER, (stripe) =>
       stripe.invoices.list({ subscription: id, status: 'open', limit: MAX_INVOICES }),
     );
-    const times = parsed(unpaidInvoices, data).map(({ created }) => created.getTime());
-    return times.length > 0 ? new Date(Math.min(...times)) : periodStart;
+    return parsed(openInvoices, data);
   }
 
   /** Finds the subscription whose invoice a payment has paid; undefined for any other payment. */

@@ -56,25 +56,24 @@ export class SubscriptionStates {
    * Idempotent, and independent of the order of calls. @throws ProcessorError
    */
   async synchronize(id: string): Promise<Written['outcome']> {
-    const { database, processor } = this.#parts;
-    const [clock] = await database
-      .asPlatform()
-      .query<{ now: string }>('SELECT clock_timestamp()::text AS now');
-    const read = await processor.read(id);
-    if (!clock) return 'unmatched';
-    if (!read) {
-      // The processor has forgotten it, such as after a change of its account.
-      await database.asPlatform().query(FORGET, { id, at: clock.now });
-      return 'unmatched';
-    }
-    const { outcome, seconds } = await database
-      .asPlatform()
-      .transaction((db) => this.#write(db, read, clock.now));
+    const { outcome, seconds } = await this.#refresh(id);
     for (const second of seconds) {
-      await processor.refundAndCancel(second);
-      await this.synchronize(second);
+      await this.#parts.processor.refundAndCancel(second);
+      await this.#refresh(second);
     }
     return outcome;
+  }
+
+  async #refresh(id: string): Promise<Written> {
+    const { database, processor } = this.#parts;
+    const platform = database.asPlatform();
+    const [clock] = await platform.query<{ now: string }>('SELECT clock_timestamp()::text AS now');
+    const at = clock?.now ?? '-infinity';
+    const read = await processor.read(id);
+    if (read) return platform.transaction((db) => this.#write(db, read, at));
+    // The processor has forgotten it, such as after a change of its account.
+    await platform.query(FORGET, { id, at });
+    return { outcome: 'unmatched', seconds: [] };
   }
 
   /** Writes what was read at a time, unless a later state is written already. */
