@@ -65,7 +65,7 @@ const OLD_CHECKOUTS = `
   SELECT id FROM checkouts WHERE paid_at IS NULL AND created_at < now() - ${AGE}
    ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
-/** Checkouts of plans. A subscription has a row of its own by then, and tells nothing new after its account's end. */
+/** Ended checkouts of plans: a subscription has a row of its own, which the checkout is not needed for. */
 const OLD_PLAN_CHECKOUTS = `
   SELECT id FROM subscription_checkouts
    WHERE ended_at IS NOT NULL AND created_at < now() - ${AGE}
