@@ -177,6 +177,27 @@ describe('access to an agent on a listening host', () => {
     expect([missing.status, missing.body.error]).toEqual([404, 'File not found']);
   });
 
+  test('lists, finds and changes the memory of an agent on another host', async () => {
+    const options = { headers: { cookie: ada.cookie } };
+    const store = (body: object) =>
+      call(webUrl, 'POST', '/api/memory', {
+        ...options,
+        body: { agentId, path: 'MEMORY.md', ...body },
+      });
+    const { body: first } = await store({ content: 'likes tea' });
+    const { etag } = first;
+    const answers = [await store({ content: 'likes coffee', mode: 'replace', etag })];
+    answers.push(await store({ content: 'likes milk', mode: 'replace', etag }));
+    expect(answers.map(({ status }) => status)).toEqual([201, 409]);
+    const get = async (query: string) =>
+      (await call(webUrl, 'GET', `/api/memory?agentId=${agentId}${query}`, options)).body;
+    expect((await get('')).files).toMatchObject([{ path: 'MEMORY.md', size: 12 }]);
+    expect((await get('&q=COFFEE')).matches).toEqual([
+      { path: 'MEMORY.md', line: 1, text: 'likes coffee' },
+    ]);
+    expect((await get('&path=MEMORY.md')).etag).toBe(answers[0]?.body.etag);
+  });
+
   test('reads the log of an agent on another host page by page and live', async () => {
     await platform.tellAgent(agentId, { print: { lines: 3, text: 'far', stream: 'stdout' } });
     const path = `/api/logs/${agentId}/history?limit=2`;

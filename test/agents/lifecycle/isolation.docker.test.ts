@@ -201,13 +201,8 @@ function browsing(visit: Visit): Readonly<Record<string, Visit>> {
   };
 }
 
-const MEMORY: Readonly<Record<string, Visit>> = {
-  'GET /api/memory': { ...missing, query: () => `?agentId=${agentId}&path=MEMORY.md` },
-  'POST /api/memory': {
-    ...missing,
-    body: () => ({ agentId, path: 'MEMORY.md', content: 'of bob' }),
-  },
-};
+const memoryFile = () => `?agentId=${agentId}&path=MEMORY.md`;
+const memoryWrite = () => ({ agentId, path: 'MEMORY.md', content: 'of bob' });
 
 const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/register': {
@@ -372,7 +367,8 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /api/skills/booking-settlement': { nobody: 401, bob: 200 },
   'POST /api/skills/booking-settlement': { ...missing, body: payment },
   ...browsing(missing),
-  ...MEMORY,
+  'GET /api/memory': { ...missing, query: memoryFile },
+  'POST /api/memory': { ...missing, body: memoryWrite },
   'GET /api/v1/gateway': { nobody: 200, bob: 200 },
   'POST /api/v1/gateway': {
     nobody: 402,
@@ -485,7 +481,8 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/underground/webhooks/:agentId': { ...missing, anotherKey: 401 },
   'DELETE /api/underground/webhooks/:agentId': { ...missing, anotherKey: 401 },
   ...browsing({ ...missing, anotherKey: 401 }),
-  ...MEMORY,
+  'GET /api/memory': { ...missing, query: memoryFile },
+  'POST /api/memory': { ...missing, body: memoryWrite },
   // Accept only users' API keys: the internal key is refused.
   'POST /api/validate-key': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/ai/health': { nobody: 200, bob: 200 },
