@@ -82,6 +82,11 @@ const HARD = [
   'backend: GET /api/browse/git-diff',
   'backend: GET /api/browse/git-log',
   'backend: POST /api/browse/git-sync',
+  // Require an agent with a memory; the agents here have never run.
+  'web: GET /api/memory',
+  'web: POST /api/memory',
+  'backend: GET /api/memory',
+  'backend: POST /api/memory',
   'backend: DELETE /api/hosts/{id}',
   'web: POST /api/security/risc',
   'web: POST /api/auth/google/risc',
