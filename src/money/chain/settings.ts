@@ -18,6 +18,8 @@ const TESTNET_ID = 42_431;
 /** Documented default of optional chain settings. */
 const NONE = 'none; with `npm start` that of its own chain';
 
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
+
 const chainId = () => count({ most: Number.MAX_SAFE_INTEGER });
 
 /** An address in lower case. */
@@ -119,6 +121,11 @@ export const chainSettings = area(
       address.optional(),
       'the contract that holds the deposits of payment sessions',
       { whenUnset: NONE },
+    ),
+    eas: variable(
+      'EAS_ADDRESS',
+      address.prefault(ZERO_ADDRESS),
+      "the contract of EAS that agents' attestations name in their domain; it is never called",
     ),
     usdc: {
       rpcUrl: variable(
