@@ -29,6 +29,7 @@ import { retentionPass } from '../test/workflows/support/retention-pass.js';
 import { securityEventPass } from '../test/workflows/support/security-event-pass.js';
 import { signerRun } from '../test/workflows/support/signer-run.js';
 import { splitRun } from '../test/workflows/support/split-run.js';
+import { HOST, verificationRun } from '../test/workflows/support/verification-run.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
 import {
   WorkflowLab,
@@ -65,6 +66,7 @@ try {
   await step('clones', recordClone);
   await step('deletion of an account', recordAccountDeletion);
   await step('split', recordSplit);
+  await step('verification', recordVerification);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -214,6 +216,34 @@ async function recordClone(): Promise<void> {
   });
   const { workflowId } = await cloneRun(lab.environment, await bundleWorkflows(), activities);
   await keep('clone-agent', 'paid', await historyOf(workflowId));
+}
+
+/** Records a verification, and one of which the host is away. */
+async function recordVerification(): Promise<void> {
+  const runOf = async (isThere: boolean) => {
+    let isOpen = true;
+    const end = () => Promise.resolve(void (isOpen = false));
+    return verificationRun(lab.environment, await bundleWorkflows(), {
+      records: {
+        openVerification: (agentId) => {
+          const agent = { agentId, userId: 'user', host: HOST };
+          return Promise.resolve(isOpen ? { id: 'recorded', agent } : undefined);
+        },
+        finishVerification: end,
+        failVerification: end,
+      },
+      host: {
+        measureAgent: () =>
+          isThere
+            ? Promise.resolve(true)
+            : Promise.reject(ApplicationFailure.nonRetryable('The host is away')),
+      },
+      payments: { signAttestation: () => Promise.resolve(true) },
+    });
+  };
+  const [verified, failed] = [await runOf(true), await runOf(false)];
+  await keep('verify-agent', 'verified', await historyOf(verified.workflowId));
+  await keep('verify-agent', 'host-away', await historyOf(failed.workflowId));
 }
 
 /** Records a deletion with two areas, the first of which must be retried. */

@@ -1,12 +1,13 @@
 import type { Logger } from 'pino';
 import type { Database } from './platform/database/database.js';
+import { Attester } from './agents/verification/attester.js';
 import { BusSigner } from './bus/bus-signer.js';
 import type { TableChanges } from './platform/database/row-changes.js';
 import { ChainPayments } from './money/payments/chain-payments.js';
 import { configuredChains } from './money/payments/chains.js';
 import { PaymentWatch } from './money/payments/payment-watch.js';
 import { Signers } from './money/payments/signers.js';
-import { SigningKeys, type KeptKeys } from './money/payments/signing-keys.js';
+import { SigningKeys, type KeptKeys, type Operator } from './money/payments/signing-keys.js';
 import { openingCheck } from './money/sessions/opening-check.js';
 import { SessionOpenings, wakeSession } from './money/sessions/session-openings.js';
 import { SessionSettlements } from './money/sessions/session-settlements.js';
@@ -29,6 +30,7 @@ export interface PaymentServices {
   readonly openings: SessionOpenings;
   readonly settlements: SessionSettlements;
   readonly busSigner: BusSigner;
+  readonly attester: Attester;
 }
 
 /** Creates the payment services, in the only process that holds the operator's key. */
@@ -42,13 +44,14 @@ export function createPaymentServices({
   const changes = database.changesOf('payments');
   const chains = configuredChains(settings.chain);
   const [{ confirmations, node }] = chains;
-  const operator = settings.chain.operator?.address;
+  const payer: Operator | undefined = settings.chain.operator;
+  const operator = payer?.address;
   const kept: KeptKeys = (address) => openKey(database.asPlatform(), secrets, address);
   return {
     signers: new Signers({
       database,
       chains,
-      keys: new SigningKeys(settings.chain.operator, kept),
+      keys: new SigningKeys(payer, kept),
       log,
       onEnded: wakeSession,
       checkOf: openingCheck(database),
@@ -65,5 +68,10 @@ export function createPaymentServices({
       settings: settings.paymentSessions,
     }),
     busSigner: new BusSigner({ database, secrets, kept }),
+    attester: new Attester({
+      database,
+      domain: { chainId: settings.chain.chainId, verifyingContract: settings.chain.eas },
+      privateKey: payer?.privateKey,
+    }),
   };
 }

@@ -99,6 +99,8 @@ import { TokenGate } from './accounts/token-gating/token-gate.js';
 import { WalletProvider } from './money/wallets/provider/wallet-provider.js';
 import { AgentWallets } from './money/wallets/agent-wallets.js';
 import { UserWallets } from './money/wallets/user-wallets.js';
+import { VerificationStore } from './agents/verification/verification-store.js';
+import { Verifications } from './agents/verification/verifications.js';
 import { Workspace } from './workspace/workspace.js';
 import { builtHelper } from './workspace-helper.js';
 
@@ -172,6 +174,7 @@ export interface ApiServices {
   readonly wallets: WalletProofs;
   readonly securityEvents: SecurityEvents;
   readonly splits: RoyaltySplits;
+  readonly verifications: Verifications;
   /** The operators' own folder. */
   readonly workspace: Workspace;
   readonly x402: X402Gateway;
@@ -205,6 +208,7 @@ export interface WorkerServices {
   readonly retention: Retention;
   readonly securityEvents: EventEffects;
   readonly splits: SplitPayments;
+  readonly verifications: VerificationStore;
   readonly volumes: AgentVolumeStore;
   readonly watchdogStore: WatchdogStore;
 }
@@ -349,6 +353,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     }),
     securityEvents: new SecurityEvents(database, eventTrust(settings)),
     splits: new RoyaltySplits(settings.chain.usdc, gas),
+    verifications: new Verifications({ database, engines }),
     workspace: operatorsWorkspace(settings),
     x402,
     x402Payments: new X402Payments(database, x402, settings.x402),
@@ -464,6 +469,7 @@ export function createWorkerServices({
       payments: new ChainPayments(database),
       node: new ChainNode({ chainId: usdc.chainId, url: usdc.rpcUrl }),
     }),
+    verifications: new VerificationStore(database),
     volumes: new AgentVolumeStore(database),
     watchdogStore: new WatchdogStore(database),
   };

@@ -12,6 +12,7 @@ import {
   payRoyaltySplitId,
   PLATFORM_TASK_QUEUE,
   sendMailId,
+  verifyAgentId,
 } from '../workflows/ids.js';
 import type * as workflows from '../workflows/index.js';
 import { AGENT_ID, AGENT_OWNER } from '../workflows/search-attributes.js';
@@ -53,6 +54,7 @@ interface Kind {
   readonly isOnce?: true;
   readonly more?: (
     id: string,
+    owner: string | undefined,
   ) => Pick<WorkflowStartOptions, 'staticSummary' | 'typedSearchAttributes'>;
 }
 
@@ -63,7 +65,7 @@ const runsOf =
       temporalCall(client, CALL_TIMEOUT_MS, async () => {
         try {
           await client.workflow.start(workflow, {
-            ...more?.(id),
+            ...more?.(id, owner),
             ...(owner !== undefined && { priority: { fairnessKey: owner } }),
             workflowId: workflowId(id),
             taskQueue: PLATFORM_TASK_QUEUE,
@@ -118,4 +120,17 @@ export const royaltySplitRuns = runsOf({
 export const busMessageRuns = runsOf({
   workflow: 'deliverBusMessage',
   workflowId: deliverBusMessageId,
+});
+
+/** By the agent's id: an agent has one measurement at a time. */
+export const verificationRuns = runsOf({
+  workflow: 'verifyAgent',
+  workflowId: verifyAgentId,
+  more: (agentId, owner) => ({
+    staticSummary: `Verification of agent ${agentId}`,
+    typedSearchAttributes: [
+      { key: AGENT_ID, value: agentId },
+      ...(owner === undefined ? [] : [{ key: AGENT_OWNER, value: owner }]),
+    ],
+  }),
 });

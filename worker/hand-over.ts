@@ -16,7 +16,7 @@ const MAX_CALLS = 20;
 /** A kind of row with one run or one step each; all have a `due_at`, and are due when they are inserted. */
 export interface Handed {
   readonly table: AnnouncedTable;
-  readonly key: 'id' | 'user_id';
+  readonly key: 'id' | 'user_id' | 'agent_id';
   /** SQL condition for rows that are not finished. */
   readonly open: string;
   /** Interval after which unfinished rows are handed over again, in case their run was lost or ended. */

@@ -109,6 +109,17 @@ export const busSignatures = (signer: Pick<BusSigner, 'step'>): Handed => ({
   start: (id) => signer.step(id),
 });
 
+/** Verifications of agents; at most one of an agent is open. */
+export const verifications = (runs: RowRuns): Handed => ({
+  table: 'agent_verifications',
+  key: 'agent_id',
+  open: `state IN ('measuring', 'signing')`,
+  again: '20 seconds',
+  failure: 'verifications could not be handed over, retrying',
+  owner: 'user_id',
+  start: (agentId, owner) => runs.start(agentId, { owner }),
+});
+
 export const paymentSessions = ({ openings, settlements }: SessionSteps): Handed => ({
   table: 'payment_sessions',
   key: 'id',

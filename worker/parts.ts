@@ -12,6 +12,7 @@ import {
   processorEventRuns,
   royaltySplitRuns,
   securityEventRuns,
+  verificationRuns,
 } from '../temporal/row-runs.js';
 import { removeSchedules } from '../temporal/schedules.js';
 import { endX402PaymentsPeriodically } from './end-x402-payments.js';
@@ -26,6 +27,7 @@ import {
   processorEvents,
   royaltySplits,
   securityEvents,
+  verifications,
 } from './handed-rows.js';
 import { HostEvents } from './host-events.js';
 import { measureMemories } from './measure-memories.js';
@@ -97,6 +99,7 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     handOver('mail', mails(database, mailRuns(client))),
     handOver('clones', clones(cloneRuns(client))),
     handOver('splits', royaltySplits(royaltySplitRuns(client))),
+    handOver('verifications', verifications(verificationRuns(client))),
     handOver('messages of the bus', busMessages(busMessageRuns(client))),
     { name: 'heartbeats', run: (signal) => scheduleHeartbeatsPeriodically(scheduling, signal) },
     { name: 'removals of hosts', run: (signal) => finishRemovalsPeriodically(removing, signal) },

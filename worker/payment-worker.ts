@@ -3,6 +3,8 @@ import {
   createPaymentActivities,
   type PaymentActivityDependencies,
 } from '../activities/payments.js';
+import { createAttestationActivities } from '../activities/verification.js';
+import type { Attester } from '../src/agents/verification/attester.js';
 import { PAYMENTS_TASK_QUEUE } from '../workflows/ids.js';
 
 /** Paying signers, and waits for payments, which are nearly all of them. */
@@ -18,7 +20,7 @@ const HEARTBEAT_THROTTLE = '5 seconds';
 export interface PaymentWorkerDependencies {
   readonly connection: NativeConnection;
   readonly namespace: string;
-  readonly services: PaymentActivityDependencies;
+  readonly services: PaymentActivityDependencies & { readonly attester: Pick<Attester, 'sign'> };
 }
 
 /** Creates the worker that makes payments: the only one with the operator's key. */
@@ -31,7 +33,10 @@ export const createPaymentWorker = ({
     connection,
     namespace,
     taskQueue: PAYMENTS_TASK_QUEUE,
-    activities: createPaymentActivities(services),
+    activities: {
+      ...createPaymentActivities(services),
+      ...createAttestationActivities(services.attester),
+    },
     maxConcurrentActivityTaskExecutions: MAX_ACTIVITIES,
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE,
     shutdownGraceTime: SHUTDOWN_GRACE,

@@ -21,6 +21,10 @@ import { createBusActivities, createBusRecordActivities } from '../activities/bu
 import { createMailActivities } from '../activities/mail.js';
 import { createMoneyActivities } from '../activities/money.js';
 import { createRetentionActivities } from '../activities/retention.js';
+import {
+  createMeasurementActivities,
+  createVerificationRecordActivities,
+} from '../activities/verification.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import type { AccountDeletions } from '../src/accounts/accounts/account-deletions.js';
 import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
@@ -155,6 +159,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createCloneActivities({ payments, store: clones, supervisors }),
         ...createSplitActivities(splits),
         ...createBusRecordActivities(busDelivery),
+        ...createVerificationRecordActivities(services.verifications),
       },
     }),
     Worker.create({
@@ -191,6 +196,7 @@ export async function createHostWorkers(dependencies: HostDependencies): Promise
           ...createContainerActivities(onDocker),
           ...createReleaseActivities({ ...onDocker, releases }),
         }),
+        ...createMeasurementActivities({ docker, specs, limiters, store: services.verifications }),
         ...createReconcileActivities({
           reconciliation,
           host,

@@ -24,6 +24,8 @@ export const chainSignerId = (signerId: string): string => `chain-signer-${signe
 /** Temporal permits only one run under an id, so an agent has one supervisor. */
 export const superviseAgentId = (agentId: string): string => `supervise-agent-${agentId}`;
 
+export const verifyAgentId = (agentId: string): string => `verify-agent-${agentId}`;
+
 export const provisionAgentId = (agentId: string): string => `provision-agent-${agentId}`;
 
 /** One repair of an agent at a time. */

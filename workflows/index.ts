@@ -15,4 +15,5 @@ export { reconcileBilling } from './reconcile-billing.js';
 export { reconcileHost } from './reconcile-host.js';
 export { repairAgent } from './repair-agent.js';
 export { sendMail } from './send-mail.js';
+export { verifyAgent } from './verify-agent.js';
 export { superviseAgent } from './supervise-agent.js';

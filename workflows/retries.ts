@@ -61,6 +61,23 @@ export const endlessAgentStart: ActivityOptions = {
   startToCloseTimeout: '1 day',
 };
 
+/** A measurement of an agent, for which its user waits. */
+export const measurement: ActivityOptions = {
+  startToCloseTimeout: '20 seconds',
+  scheduleToCloseTimeout: '20 seconds',
+  heartbeatTimeout: '10 seconds',
+  retry: { initialInterval: '500 milliseconds', maximumInterval: '5 seconds' },
+  priority: ASKED_FOR,
+};
+
+/** A signature, for which a user waits, and without which the verification ends as well. */
+export const attestation: ActivityOptions = {
+  startToCloseTimeout: '5 seconds',
+  scheduleToCloseTimeout: '10 seconds',
+  retry: { initialInterval: '500 milliseconds', maximumInterval: '2 seconds' },
+  priority: ASKED_FOR,
+};
+
 /** A pull waits for its turn. The activity limits it to 20 minutes over all attempts. */
 export const imageCall: ActivityOptions = {
   startToCloseTimeout: '1 day',

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { discloseGatewayToken } from '../../src/agents/credentials/agent-secrets.js';
 import { addressOf } from '../../src/agents/address/agent-address.js';
+import { findVerification } from '../../src/agents/verification/verifications.js';
 import { getAgent } from '../../src/agents/agents/agents.js';
 import { listMessages } from '../../src/agents/chat/messages.js';
 import { internalKey } from '../auth/internal-key.js';
@@ -11,13 +12,38 @@ import { messageItem, messagesQuery, presentMessage } from '../views/messages.js
 import { agentIdParams, agentStatus } from '../views/backend-agents.js';
 import { containerStats } from '../views/container-stats.js';
 import type { BackendDependencies } from './dependencies.js';
+import { agentVerification, presentVerification } from '../views/verification.js';
+import { unverifyAgent, verifyAgent } from './contract.js';
 import { requestedBy } from './requested-by.js';
 
 const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, errors: [404] });
 
-/** Creates `GET /api/agents/:id/messages|stats|token` (spec 4.15). */
-export function agentViewEndpoints({ settings, directory, secrets }: BackendDependencies) {
+/** Creates `GET /api/agents/:id/messages|stats|token|verification` and `verify` (spec 4.15). */
+export function agentViewEndpoints({
+  settings,
+  directory,
+  secrets,
+  verifications,
+}: BackendDependencies) {
   return [
+    ofAgent({
+      method: 'GET',
+      path: '/api/agents/:id/verification',
+      operationId: 'getAgentVerification',
+      summary: "An agent's verification in force",
+      responses: { 200: agentVerification },
+      handler: async ({ params, tenant }) =>
+        reply(200, presentVerification(await findVerification(tenant, params.id))),
+    }),
+    verifyAgent.handledBy(async (request) => {
+      const { params, signal } = request;
+      const found = await verifications.verify(requestedBy(request), params.id, signal);
+      return reply(200, presentVerification(found));
+    }),
+    unverifyAgent.handledBy(async (request) => {
+      await verifications.remove(requestedBy(request), request.params.id);
+      return reply(200, { success: true as const });
+    }),
     ofAgent({
       method: 'GET',
       path: '/api/agents/:id/messages',

@@ -29,6 +29,7 @@ import {
   waitQuery,
   WAITS_AT_ONCE,
 } from '../views/operations.js';
+import { agentVerification } from '../views/verification.js';
 import { DEPLOYMENT_LIMIT } from './limits.js';
 
 /** Backend endpoints that the web API calls, without handlers: both sides share the declaration. */
@@ -188,12 +189,31 @@ export const agentOperations = ofAgent.declare({
   responses: { 200: operationList },
 });
 
+export const verifyAgent = ofAgent.declare({
+  method: 'POST',
+  path: '/api/agents/:id/verify',
+  operationId: 'verifyAgent',
+  summary: 'Measure a running agent; a failed check is `verified: false`',
+  idempotent: true,
+  responses: { 200: agentVerification },
+  errors: [409, 503],
+});
+
+export const unverifyAgent = ofAgent.declare({
+  method: 'DELETE',
+  path: '/api/agents/:id/verify',
+  operationId: 'unverifyAgent',
+  summary: "Remove an agent's verification, if any",
+  responses: { 200: z.strictObject({ success: z.literal(true) }) },
+});
+
 /** The changes that the web API forwards for an agent's owner, and adds nothing to. */
 export const FOR_OWNERS = [
   ...PLAIN_OPERATIONS.map(({ declared }) => declared),
   updateRuntime,
   restoreMemory,
   deleteAgent,
+  unverifyAgent,
 ];
 
 export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({

@@ -109,7 +109,7 @@ const BY_FIELD: ReadonlyMap<string, string> = new Map(
     url: 'https://a.example',
     userAgent: 'Firefox',
     venue: 'Town hall',
-    verificationType: 'onchain',
+    verificationType: 'runtime',
     version: '2026.9.6',
     websocketUrl: 'wss://a.example',
   }),

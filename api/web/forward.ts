@@ -19,9 +19,10 @@ type Forwarded<P> = Declaration & {
   readonly body?: z.ZodType | undefined;
 };
 
-interface ForwardOptions<P> {
+export interface ForwardOptions<P> {
   readonly keyScope: RequiredScope;
   readonly limit: RateLimit;
+  readonly limitOfCaller?: RateLimit;
   /** Throws for a request that the backend must not receive. */
   readonly check?: (request: EndpointRequest<CallerOf<typeof person>, P>) => unknown;
   /** As of `BackendClient.forward`. */
@@ -32,7 +33,7 @@ interface ForwardOptions<P> {
 /** Derives endpoints that forward a signed-in user's requests to the backend's of the same method and path. */
 export function forwarder<P>(
   backend: BackendClient,
-  { check, keyScope, storesResponse, limit, timeoutMs }: ForwardOptions<P>,
+  { check, keyScope, storesResponse, limit, limitOfCaller, timeoutMs }: ForwardOptions<P>,
 ): (declared: Forwarded<P>) => Endpoint {
   return (declared) => {
     const { method, path, operationId, summary, tag, idempotent, atOnce } = declared;
@@ -52,6 +53,7 @@ export function forwarder<P>(
       auth: person,
       keyScope,
       limit,
+      limitOfCaller,
       errors: [...errorsOf(declared), 404],
       async handler(request) {
         await check?.(request);

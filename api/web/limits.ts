@@ -52,6 +52,8 @@ export const LIMITS = {
   newKeys: perMinute('keys', UNSTATED),
   /** New keys per user, from any address. */
   newKeysOfUser: perMinute('keys-of-user', 60),
+  /** Verifications per user, from any address and by all keys. */
+  verificationsOfUser: perMinute('verifications-of-user', UNSTATED),
   /** Splits per user, from any address: each has up to 100 payouts. */
   splitsOfUser: perMinute('splits-of-user', 60),
 };

@@ -93,6 +93,13 @@ export async function exportAccount(
     agents: agents(tenant, userId),
     messages: messages(tenant, userId),
     usage: usage(tenant),
+    verifications: paged(
+      tenant,
+      `SELECT id AS position, agent_id AS "agentId", state, verified, checks, image, attestation,
+              measured_at AS "measuredAt", created_at AS "createdAt"
+         FROM agent_verifications WHERE user_id = $userId AND id > $after
+        ORDER BY id LIMIT ${PAGE}`,
+      { userId },
     toolUsage: paged(
       tenant,
       `SELECT day || ' ' || agent_id || ' ' || tool AS position, day::text AS day,

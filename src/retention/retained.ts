@@ -4,6 +4,7 @@ export const RETAINED = [
   'operations',
   'transitions',
   'messages',
+  'verifications',
   'bus-messages',
   'bus-threads',
   'bus-amplifications',

@@ -27,6 +27,11 @@ const OLD_MESSAGES = `
   SELECT id FROM messages WHERE created_at < now() - ${AGE}
    ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** Evidence that is no longer in force. */
+const OLD_VERIFICATIONS = `
+  SELECT id FROM agent_verifications WHERE state <> 'current' AND created_at < now() - ${AGE}
+   ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
 /** Rows of the bus whose last change is old. */
 const oldOfBus = (table: string, time: 'created_at' | 'updated_at') => `
   SELECT ctid FROM ${table} WHERE ${time} < now() - ${AGE}
@@ -131,6 +136,8 @@ export class Retention {
         return this.#delete('watchdog_transitions', OLD_TRANSITIONS, this.#settings.transitions);
       case 'messages':
         return this.#delete('messages', OLD_MESSAGES, this.#settings.messages);
+      case 'verifications':
+        return this.#delete('agent_verifications', OLD_VERIFICATIONS, this.#settings.operations);
       case 'bus-messages':
         return this.#delete('bus_messages', OLD_BUS_MESSAGES, this.#settings.bus, 'ctid');
       case 'bus-threads':

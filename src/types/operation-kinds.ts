@@ -22,6 +22,8 @@ interface OperationRules {
   readonly whileStopped: 'done' | 'noted';
   /** Fate of a request that did not reach the supervisor. */
   readonly onRefusal: 'withdrawn' | 'kept';
+  /** True if container, configuration or memory are replaced, so that a verification no longer holds. */
+  readonly replaces: boolean;
   /** Null if the agent stays unchanged until the operation succeeds. */
   readonly watchdog: WatchdogEffect | null;
 }
@@ -45,6 +47,7 @@ const ORDINARY = {
   whileBusy: 'conflicts',
   whileStopped: 'done',
   onRefusal: 'withdrawn',
+  replaces: false,
   watchdog: STARTS,
 } satisfies Partial<OperationRules>;
 
@@ -73,6 +76,7 @@ export const OPERATIONS = {
     ...ORDINARY,
     summary: 'Configure an agent, with rollback on failure',
     phase: 'configuring',
+    replaces: true,
     requestedBy: 'by-own-endpoint',
     whileStopped: 'noted',
   },
@@ -80,6 +84,7 @@ export const OPERATIONS = {
     ...ORDINARY,
     summary: 'Update an agent, with rollback on failure',
     phase: 'updating',
+    replaces: true,
     requestedBy: 'by-own-endpoint',
     whileStopped: 'noted',
   },
@@ -93,17 +98,20 @@ export const OPERATIONS = {
     ...ORDINARY,
     summary: "Archive an agent's memory and replace it with an empty one",
     phase: 'resetting memory',
+    replaces: true,
   },
   restore: {
     ...ORDINARY,
     summary: 'Restore an archived memory, archiving the present one',
     phase: 'restoring memory',
+    replaces: true,
     requestedBy: 'by-own-endpoint',
   },
   'reset-empty': {
     ...ORDINARY,
     summary: 'Replace the missing memory of an agent with an empty one',
     phase: 'replacing missing memory',
+    replaces: true,
   },
   delete: {
     summary: 'Remove an agent and all its data',
@@ -114,6 +122,7 @@ export const OPERATIONS = {
     whileStopped: 'done',
     // A stored removal is always carried out.
     onRefusal: 'kept',
+    replaces: true,
     watchdog: null,
   },
 } satisfies Record<string, OperationRules>;

@@ -2,8 +2,8 @@
 // - by the environment or the runtime's secrets file: START_DELAY_MS, START_WORK_MS (CPU time),
 //   ANSWER_DELAY_MS, EXIT_AT_START (exit code), PRINT_LINES (count);
 // - by `POST /test` on the gateway's port with JSON: {"mode": "healthy" | "unhealthy" | "hang" |
-//   "draining"}, {"answerDelayMs": 500}, {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10,
-//   "stream": "stderr", "text": "..."}};
+//   "draining"}, {"open": true} (no token is needed), {"answerDelayMs": 500},
+//   {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}};
 // - by its configuration: {"test": {"exitAtStart": 3}}.
 //
 // `POST /test/fetch {"url"}` reports whether the container can reach an address.
@@ -20,6 +20,7 @@ const behaviour = {
   mode: 'healthy',
   answerDelayMs: Number(env.ANSWER_DELAY_MS ?? 0),
   stopDelayMs: 0,
+  open: false,
 };
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -59,7 +60,8 @@ async function answer(request, response) {
     return json(response, ready ? 200 : 503, { ready, failing, uptimeMs: Date.now() - startedAt });
   }
   if (pathname === '/v1/chat/completions') {
-    if (request.headers.authorization !== `Bearer ${token}` || token === '') {
+    const isRight = request.headers.authorization === `Bearer ${token}` && token !== '';
+    if (!isRight && !behaviour.open) {
       return json(response, 401, { error: { message: 'Unauthorized', type: 'unauthorized' } });
     }
     return chat(await body(request), response);
@@ -116,6 +118,7 @@ function obey(order) {
   if (order.mode !== undefined) behaviour.mode = order.mode;
   if (order.answerDelayMs !== undefined) behaviour.answerDelayMs = order.answerDelayMs;
   if (order.stopDelayMs !== undefined) behaviour.stopDelayMs = order.stopDelayMs;
+  if (order.open !== undefined) behaviour.open = order.open;
   if (order.print !== undefined) print(order.print);
   if (order.exit !== undefined) setTimeout(() => process.exit(order.exit), 20);
   return behaviour;

@@ -10,9 +10,12 @@ import type {
   AgentSupervisors,
   RequestedOperation,
 } from '../../src/agents/operations/supervisors.js';
+import { VerificationStore } from '../../src/agents/verification/verification-store.js';
 import { KEY_SCOPES } from '../../src/types/key-scopes.js';
 import type { RequestedKind } from '../../src/types/operation-kinds.js';
 import type { Database } from '../../src/platform/database/database.js';
+import { handOverPeriodically } from '../../worker/hand-over.js';
+import { verifications } from '../../worker/handed-rows.js';
 import { call } from '../support/http.js';
 import {
   ADMIN_EMAIL,
@@ -113,7 +116,11 @@ export async function fuzzSite(): Promise<FuzzSite> {
       IDP_RISC_CONFIGURATION_URL: 'http://127.0.0.1:1/risc',
     },
   });
+  const ending = new AbortController();
+  const verifying = verifyAtOnce(platform, ending.signal);
   const close = async () => {
+    ending.abort();
+    await verifying;
     await platform.close();
     await gateway.close();
     await summarizer.close();
@@ -125,6 +132,19 @@ export async function fuzzSite(): Promise<FuzzSite> {
     await close();
     throw error;
   }
+}
+
+/** Ends every verification at once, without a measurement. */
+function verifyAtOnce({ db, log }: TestPlatform, signal: AbortSignal): Promise<void> {
+  const store = new VerificationStore(db);
+  const start = async (agentId: string) => {
+    const open = await store.open(agentId);
+    if (!open) return false;
+    await store.recordMeasured(open.id, { checks: [], image: '' });
+    await store.finish(open);
+    return true;
+  };
+  return handOverPeriodically({ database: db, log }, verifications({ start }), signal);
 }
 
 async function furnish(

@@ -19,6 +19,7 @@ import {
   cloneRuns,
   mailRuns,
   securityEventRuns,
+  verificationRuns,
 } from '../../temporal/row-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
@@ -44,7 +45,13 @@ import type { Meter } from '../../src/ai/usage/meter.js';
 import type { LocalRepairTimes } from '../../src/agents/local-repair/local-repair.js';
 import { DatabaseGate } from '../../worker/database-gate.js';
 import { followDocker } from '../../worker/follow-docker.js';
-import { accountDeletions, clones, mails, securityEvents } from '../../worker/handed-rows.js';
+import {
+  accountDeletions,
+  clones,
+  mails,
+  securityEvents,
+  verifications,
+} from '../../worker/handed-rows.js';
 import { handOverPeriodically } from '../../worker/hand-over.js';
 import { openLocalRepair } from '../../worker/local-repair.js';
 import { createHostWorkers, createPlatformWorkers } from '../../worker/platform-worker.js';
@@ -322,6 +329,7 @@ async function build(
       securityEvents(securityEventRuns(client)),
       accountDeletions(accountDeletionRuns(client)),
       clones(cloneRuns(client)),
+      verifications(verificationRuns(client)),
     ].map((handed) => handOverPeriodically({ database: db, log }, handed, ending.signal));
     stopFollowing = async () => {
       ending.abort();

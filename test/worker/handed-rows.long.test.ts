@@ -17,6 +17,7 @@ import {
   paymentSessions,
   royaltySplits,
   securityEvents,
+  verifications,
 } from '../../worker/handed-rows.js';
 import { handOver, handOverPeriodically, type Handed } from '../../worker/hand-over.js';
 import type { RowRuns } from '../../temporal/row-runs.js';
@@ -158,6 +159,19 @@ const KINDS: readonly Kind[] = [
       return String(row.id);
     },
     againSeconds: 300,
+  },
+  {
+    kind: 'a verification of an agent',
+    table: 'agent_verifications',
+    handed: (start) => verifications({ start }),
+    async written() {
+      const user = await newUser(database);
+      await owner(insertSql('agents', ROWS.agents?.(user, 1) ?? {}));
+      const id = randomUUID();
+      await owner(insertSql('agent_verifications', { ...ROWS.agent_verifications?.(user, 1), id }));
+      return `${user}-agent-1`;
+    },
+    againSeconds: 20,
   },
   {
     kind: 'a text of the bus that is to be signed',

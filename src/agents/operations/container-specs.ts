@@ -12,6 +12,7 @@ import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { readCredentials, secretsToRedact } from '../credentials/agent-credentials.js';
 import { portsWithin, subnetOf, type PortRange } from '../agents/agent-subnet.js';
 import type { AgentRef } from '../../types/agent-ref.js';
+import { endVerifications } from '../verification/end-verifications.js';
 import { AgentGoneError, presentAgent, updateAgent } from '../agents/agents.js';
 import type { AgentModelSizes } from '../model/agent-model-sizes.js';
 import { secretContext, type AgentSecretKind } from '../credentials/agent-secrets.js';
@@ -95,7 +96,13 @@ export class ContainerSpecs {
   }
 
   async recordContainer(agent: AgentRef, containerId: string): Promise<void> {
-    await this.#update(agent, { containerId });
+    await this.#as(agent, async (db) => {
+      const { containerId: before } = await this.#find(db, agent);
+      if (before === containerId) return;
+      // Made for a start, because the old one was missing or of another specification.
+      if (before !== null) await endVerifications(db, agent.agentId, 'all');
+      await updateAgent(db, agent.agentId, { containerId });
+    });
   }
 
   secretsToRedact(agent: AgentRef): Promise<string[]> {

@@ -7,6 +7,7 @@ import { beginCredential, settleCredentials } from '../credentials/agent-credent
 import type { AgentRef } from '../../types/agent-ref.js';
 import { withSkill } from '../model/agent-skills.js';
 import { presentAgent, updateAgent } from '../agents/agents.js';
+import { endVerifications } from '../verification/end-verifications.js';
 import { openInput, type RequestedInput } from './operation-input.js';
 import {
   operationRules,
@@ -83,6 +84,7 @@ export class OperationStore {
         const only: WhereOptions<AgentRow> =
           desired === 'deleted' ? {} : { desired: { [Op.ne]: 'deleted' } };
         await updateAgent(db, found.id, { ...(desired && { desired }), ...configured }, only);
+        await endVerifications(db, found.id, operationRules(row.kind).replaces ? 'all' : 'open');
         if (row.input?.credential) await beginCredential(db, row.id);
         if (operationRules(row.kind).onRefusal === 'withdrawn') await auditOperation(db, row);
       }

@@ -3,6 +3,7 @@ import type { SecretsSettings } from '../../platform/secrets/settings.js';
 import { AgentContainers } from './agent-containers.js';
 import { AgentNetworks } from './agent-networks.js';
 import { AgentVolumes } from './agent-volumes.js';
+import { ContainerChecks } from './container-checks.js';
 import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
 import { type ContainerEvent, followContainers } from './container-events.js';
 import { LABEL } from './container-spec.js';
@@ -25,6 +26,7 @@ const ENGINE_TIMEOUT_MS = 5_000;
  */
 export class DockerHost {
   readonly containers: AgentContainers;
+  readonly checks: ContainerChecks;
   readonly networks: AgentNetworks;
   readonly volumes: AgentVolumes;
   readonly images: RuntimeImages;
@@ -40,6 +42,7 @@ export class DockerHost {
     this.disk = new DockerDisk(client, options.disk ?? { floor: 0, volume: Infinity });
     this.volumes = new AgentVolumes(client, named, this.disk);
     this.containers = new AgentContainers(client, named, this, options.runtime);
+    this.checks = new ContainerChecks(client, this.networks, options.runtime);
     this.images = new RuntimeImages(client);
     this.workspaces = new WorkspaceHelpers(client, this.volumes, {
       runtime: options.runtime,

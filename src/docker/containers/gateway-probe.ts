@@ -55,6 +55,32 @@ export async function gatewayReady(port: number, options: ProbeOptions) {
   });
 }
 
+/**
+ * Reports whether the gateway refuses a chat without its token by 401. The request names no message, so that
+ * a gateway that lets it in makes no call to a model.
+ */
+export async function gatewayRefusesStrangers(
+  port: number,
+  { signal, timeoutMs }: Omit<ProbeOptions, 'token'>,
+): Promise<boolean> {
+  const bounds = { signal, timeoutMs };
+  return within(bounds, async ({ agent, signal: ending }) => {
+    try {
+      const { status } = await boundedRequest({
+        url: `http://127.0.0.1:${port}/v1/chat/completions`,
+        body: {},
+        accept: JSON_TYPE,
+        maxBytes: MAX_ANSWER_BYTES,
+        signal: ending,
+        agent,
+      });
+      return status === 401;
+    } catch {
+      return false;
+    }
+  });
+}
+
 function isWell<T>(result: ProbeResult<T>): result is Answer<T> {
   return result.reachable && result.status === 200;
 }

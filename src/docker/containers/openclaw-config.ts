@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isObject, type JsonObject } from '../../lib/json.js';
 import { GATEWAY_PORT, STATE_DIRECTORY } from './container-spec.js';
 
@@ -100,6 +101,34 @@ function platformConfig({ aiBaseUrl, model, sizes }: OpenClawOptions) {
     // The platform controls the version: the image is pinned and read-only.
     update: { checkOnStart: false },
   };
+}
+
+/** Sections and settings of `openclaw.json` that belong to the platform. */
+const PLATFORMS = [
+  ['gateway'],
+  ['models'],
+  ['agents', 'defaults', 'model', 'primary'],
+  ['update', 'checkOnStart'],
+];
+
+/** Returns the platform's part of a configuration, by dotted paths. */
+export function platformPart(config: unknown): Record<string, unknown> {
+  return Object.fromEntries(PLATFORMS.map((path) => [path.join('.'), valueAt(config, path)]));
+}
+
+/** Returns the paths of the platform's part in which two configurations differ. */
+export function platformDifferences(found: unknown, wanted: unknown): string[] {
+  const [here, there] = [platformPart(found), platformPart(wanted)];
+  return Object.keys(there).filter((path) => !isDeepStrictEqual(here[path], there[path]));
+}
+
+function valueAt(config: unknown, path: readonly string[]): unknown {
+  let value = config;
+  for (const name of path) {
+    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
 }
 
 /** Returns the variables that the configuration refers to. Their values are secrets: never log them. */

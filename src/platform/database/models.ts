@@ -23,6 +23,7 @@ import * as signIn from './tables/sign-in.js';
 import * as splits from './tables/splits.js';
 import * as undergroundEvents from './tables/underground-events.js';
 import * as usage from './tables/usage.js';
+import * as verifications from './tables/verifications.js';
 import * as wallets from './tables/wallets.js';
 import * as x402Payments from './tables/x402-payments.js';
 
@@ -62,6 +63,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(x402Payments),
   ...Object.values(billing),
   ...Object.values(bus),
+  ...Object.values(verifications),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

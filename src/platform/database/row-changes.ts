@@ -3,7 +3,7 @@ import pg from 'pg';
 import { jittered } from '../../lib/jitter.js';
 import { pause } from '../../lib/pause.js';
 
-/** Tables that notify of changed rows (`migrations/016-row-changes.ts`, `migrations/031-bus.ts`). */
+/** Tables that notify of changed rows (`migrations/016-row-changes.ts` and later ones). */
 export type AnnouncedTable =
   | 'mails'
   | 'risc_events'
@@ -14,7 +14,8 @@ export type AnnouncedTable =
   | 'payment_sessions'
   | 'processor_events'
   | 'bus_messages'
-  | 'bus_signatures';
+  | 'bus_signatures'
+  | 'agent_verifications';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 5_000;

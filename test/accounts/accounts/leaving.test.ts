@@ -520,6 +520,7 @@ describe('the export of an account', () => {
         'agents',
         'messages',
         'usage',
+        'verifications',
         'toolUsage',
       ],
       ...['busWebhooks', 'busMessages', 'busThreads', 'busAmplifications'],

@@ -103,9 +103,17 @@ test('creates and operates an agent on a host with Docker when the API has none'
   const restarted = await asAda('POST', `/api/agents/${id}/restart?wait=60`);
   expect([restarted.status, restarted.body.status]).toEqual([202, 'succeeded']);
 
+  const verified = await asAda('POST', `/api/agents/${id}/verify`);
+  expect([verified.status, verified.body.verified, verified.body.checks]).toEqual([
+    200,
+    true,
+    expect.arrayContaining([expect.objectContaining({ name: 'gateway', ok: true })]),
+  ]);
+
   // Changes the host's row: its engine is unavailable, then its worker stops reporting.
   const changed = async (change: string) => {
     await platform.asOwner(`UPDATE hosts SET ${change} WHERE id = 'local'`);
+    expect((await asAda('POST', `/api/agents/${id}/verify`)).status).toBe(503);
     return asAda('POST', `/api/agents/${id}/stop`);
   };
   const down = await changed(`engine_available = false`);

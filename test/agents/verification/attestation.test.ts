@@ -1,3 +1,4 @@
+// @module-tag attack
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { recoverTypedDataAddress, serializeSignature, type Hex } from 'viem';

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { AGENT_RUNTIME_VERSION } from '../../../src/agents/lifecycle/settings.js';
+import { measureAgent } from '../../../src/agents/verification/measure-agent.js';
 import { containerName, STATE_DIRECTORY } from '../../../src/docker/containers/container-spec.js';
 import { gatewayHealth, gatewayReady } from '../../../src/docker/containers/gateway-probe.js';
 import { SECRETS_FILE } from '../../../src/docker/containers/openclaw-config.js';
@@ -31,7 +32,8 @@ test(
   SLOW,
   async () => {
     const { containers, docker } = lab.fixture;
-    const { agentId, port } = await lab.start(hard);
+    const spec = await lab.start(hard);
+    const { agentId, port } = spec;
 
     const { gatewayToken: token } = TOKENS;
     expect(await gatewayHealth(port, { timeoutMs: 30_000 })).toMatchObject({
@@ -57,6 +59,19 @@ test(
 
     const whole = JSON.stringify(await docker.getContainer(containerName(agentId)).inspect());
     for (const secret of Object.values(TOKENS)) expect(whole).not.toContain(secret);
+
+    const { checks } = await measureAgent(
+      {
+        docker: lab.fixture.host,
+        specs: {
+          specOf: () => Promise.resolve(spec),
+          gatewayOf: () => Promise.resolve({ port, gatewayToken: token }),
+        },
+      },
+      { agentId, userId: spec.userId, host: 'local' },
+      AbortSignal.timeout(30_000),
+    );
+    expect(checks.filter(({ ok }) => !ok)).toEqual([]);
 
     // The package with which the runtime parses its variables file.
     const read =

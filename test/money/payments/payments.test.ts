@@ -39,6 +39,7 @@ async function startWorkers(): Promise<void> {
     changes,
     signers: new Signers({ ...payer.parts, chains: [payer.parts.chain] }),
     watch: new PaymentWatch(lab.payments, changes),
+    attester: { sign: () => Promise.resolve(false) },
   };
   const runs = { connection, namespace, taskQueue: PLATFORM_TASK_QUEUE, ...(await workflowCode()) };
   const ending = new AbortController();

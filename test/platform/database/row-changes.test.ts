@@ -21,6 +21,7 @@ const TOLD = [
   'royalty_splits',
   'payment_sessions',
   'processor_events',
+  'agent_verifications',
 ] as const satisfies readonly AnnouncedTable[];
 
 const never = new AbortController().signal;

@@ -3,7 +3,7 @@ import type { ActivityOptions, LocalActivityOptions } from '@temporalio/common';
 // Stands in for workflows/retries.ts: a running step stops skipped time, so its timeouts pass in real
 // time. Steps that wait for Docker keep their timeouts and attempts.
 
-export { ASKED_FOR, mail } from '../../../workflows/retries.js';
+export { ASKED_FOR, attestation, mail, measurement } from '../../../workflows/retries.js';
 
 const soon = '300 milliseconds';
 const retry = { initialInterval: '1 millisecond', maximumAttempts: 2 } as const;

@@ -1,0 +1,55 @@
+import type { DockerHost } from '../../docker/containers/docker-host.js';
+import {
+  gatewayHealth,
+  gatewayReady,
+  gatewayRefusesStrangers,
+} from '../../docker/containers/gateway-probe.js';
+import type { AgentRef } from '../../types/agent-ref.js';
+import type { Check, Measured } from '../../types/verification.js';
+import type { ContainerSpecs } from '../operations/container-specs.js';
+
+/** Milliseconds for each probe of the gateway. */
+const PROBE_MS = 5_000;
+
+export interface Measuring {
+  readonly docker: Pick<DockerHost, 'checks'>;
+  readonly specs: Pick<ContainerSpecs, 'specOf' | 'gatewayOf'>;
+}
+
+/**
+ * Measures a running agent on its host. A failed check is part of the result. @throws DockerUnavailableError,
+ * DockerRefusedError, AgentGoneError
+ */
+export async function measureAgent(
+  { docker, specs }: Measuring,
+  agent: AgentRef,
+  signal: AbortSignal,
+): Promise<Measured> {
+  const spec = await specs.specOf(agent);
+  const [{ checks, image }, gateway] = await Promise.all([
+    docker.checks.measure(spec),
+    gatewayCheck(await specs.gatewayOf(agent), signal),
+  ]);
+  const { configuration, container, profile } = checks;
+  return { checks: [container, profile, configuration, gateway], image };
+}
+
+async function gatewayCheck(
+  { gatewayToken: token, port }: { readonly port: number; readonly gatewayToken: string },
+  signal: AbortSignal,
+): Promise<Check> {
+  const bounds = { timeoutMs: PROBE_MS, signal };
+  const [{ healthy }, { ready }, isGuarded] = await Promise.all([
+    gatewayHealth(port, { ...bounds, token }),
+    gatewayReady(port, { ...bounds, token }),
+    gatewayRefusesStrangers(port, bounds),
+  ]);
+  const faults = [
+    ...(healthy ? [] : ['is not live']),
+    ...(ready ? [] : ['is not ready']),
+    ...(isGuarded ? [] : ['does not refuse a call without its token']),
+  ];
+  const ok = faults.length === 0;
+  const detail = ok ? 'live, ready, 401 without its token' : `the gateway ${faults.join(', ')}`;
+  return { name: 'gateway', ok, detail };
+}
