@@ -111,6 +111,16 @@ test("removes the watchdog's transitions and messages by their age", async () =>
   expect(await idsIn('messages')).toEqual(['young']);
 });
 
+test('removes verifications by their age, except the one in force', async () => {
+  const row = (id: string, state: string, days: number) =>
+    insert('agent_verifications', { id, state, created_at: daysAgo(days) });
+  await row('old', 'past', 91);
+  await row('young', 'cancelled', 89);
+  await row('in force', 'current', 91);
+  expect(await remove('verifications')).toBe(1);
+  expect(await idsIn('agent_verifications')).toEqual(['in force', 'young']);
+});
+
 test('removes messages between agents and their records by their age', async () => {
   const texts = async (table: string, column: string) =>
     (await owner(`SELECT ${column} AS text FROM ${table} ORDER BY 1`)).map(({ text }) => text);
@@ -350,7 +360,8 @@ test('rejects a retention time below the minimum of its kind', () => {
     ] as const),
   ];
   const ofBus: readonly RetainedKind[] = ['bus-messages', 'bus-threads', 'bus-amplifications'];
-  const others = [...ending, ...audited, ...paid, ...ofBus];
+  const ofOperations: readonly RetainedKind[] = ['verifications'];
+  const others = [...ending, ...audited, ...paid, ...ofBus, ...ofOperations];
   expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(6);
 });
 
