@@ -100,6 +100,8 @@ export async function exportAccount(
          FROM agent_verifications WHERE user_id = $userId AND id > $after
         ORDER BY id LIMIT ${PAGE}`,
       { userId },
+      '',
+    ),
     toolUsage: paged(
       tenant,
       `SELECT day || ' ' || agent_id || ' ' || tool AS position, day::text AS day,

@@ -29,9 +29,9 @@ import { migration as checkouts } from './028-checkouts.js';
 import { migration as undergroundEvents } from './029-underground-events.js';
 import { migration as resaleDelay } from './030-resale-delay.js';
 import { migration as bus } from './031-bus.js';
-import { migration as verifications } from './036-verifications.js';
 import { migration as plans } from './032-plans.js';
-import { migration as toolUsage } from './034-tool-usage.js';
+import { migration as toolUsage } from './033-tool-usage.js';
+import { migration as verifications } from './034-verifications.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -77,7 +77,7 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '029-underground-events', migration: undergroundEvents },
   { name: '030-resale-delay', migration: resaleDelay },
   { name: '031-bus', migration: bus },
-  { name: '036-verifications', migration: verifications },
   { name: '032-plans', migration: plans },
-  { name: '034-tool-usage', migration: toolUsage },
+  { name: '033-tool-usage', migration: toolUsage },
+  { name: '034-verifications', migration: verifications },
 ];
