@@ -12,7 +12,7 @@ import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { readCredentials, secretsToRedact } from '../credentials/agent-credentials.js';
 import { portsWithin, subnetOf, type PortRange } from '../agents/agent-subnet.js';
 import type { AgentRef } from '../../types/agent-ref.js';
-import { endVerifications } from '../verification/end-verifications.js';
+import { endVerifications } from './end-verifications.js';
 import { AgentGoneError, presentAgent, updateAgent } from '../agents/agents.js';
 import type { AgentModelSizes } from '../model/agent-model-sizes.js';
 import { secretContext, type AgentSecretKind } from '../credentials/agent-secrets.js';

@@ -7,7 +7,7 @@ import { beginCredential, settleCredentials } from '../credentials/agent-credent
 import type { AgentRef } from '../../types/agent-ref.js';
 import { withSkill } from '../model/agent-skills.js';
 import { presentAgent, updateAgent } from '../agents/agents.js';
-import { endVerifications } from '../verification/end-verifications.js';
+import { endVerifications } from './end-verifications.js';
 import { openInput, type RequestedInput } from './operation-input.js';
 import {
   operationRules,

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/database/database.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { Measured } from '../../types/verification.js';
-import { lockAgent } from './end-verifications.js';
+import { lockAgent } from '../operations/end-verifications.js';
 import { VERIFICATION_TYPE } from './evidence.js';
 
 export interface OpenVerification {

@@ -13,7 +13,7 @@ import type { Attestation } from '../../types/attestation.js';
 import type { Check, VerificationState } from '../../types/verification.js';
 import { getAgent } from '../agents/agents.js';
 import type { DockerHosts } from '../hosts/docker-hosts.js';
-import { endVerifications } from './end-verifications.js';
+import { endVerifications } from '../operations/end-verifications.js';
 
 /** Milliseconds for a run's start, its measurement (20 s) and its signature (10 s). */
 const VERIFYING_MS = 40_000;

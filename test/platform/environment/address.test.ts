@@ -56,7 +56,13 @@ const schemesOf = (variable: Variable) =>
 /** Variables with an address that the platform listens on, that names a contract, or that has its own check. */
 const OTHERS = [
   ...['HOST', 'AGENT_HOST', 'AGENT_AI_HOST', 'TREASURY_ADDRESS', 'OPERATOR_ADDRESS'],
-  ...['ESCROW_ADDRESS', 'USDC_ADDRESS', 'PLATFORM_TOKEN_ADDRESS', 'TEMPORAL_ADDRESS'],
+  ...[
+    'ESCROW_ADDRESS',
+    'EAS_ADDRESS',
+    'USDC_ADDRESS',
+    'PLATFORM_TOKEN_ADDRESS',
+    'TEMPORAL_ADDRESS',
+  ],
 ];
 
 describe('addresses in settings', { tags: 'attack' }, () => {
