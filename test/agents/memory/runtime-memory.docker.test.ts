@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { utcDay } from '../../../src/lib/utc-day.js';
-import { containerName } from '../../../src/docker/containers/container-spec.js';
+import { containerName, spareNames } from '../../../src/docker/containers/container-spec.js';
 import { call, type Answer } from '../../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
 import { runInContainer } from '../../support/run-in-container.js';
@@ -175,13 +175,23 @@ test('other users, and keys without the scope of files, learn and change nothing
 });
 
 test('more than eight requests at once are refused, with those of the explorer', async () => {
-  const answers = await Promise.all(
-    Array.from({ length: 40 }, (_, each) =>
-      each % 2 === 0 ? get() : platform.web(ada, 'GET', `/api/browse/tree?agentId=${agentId}`),
-    ),
-  );
-  const statuses = new Set(answers.map(({ status }) => status));
-  expect(statuses).toEqual(new Set([200, 429]));
+  await get();
+  // A paused helper keeps eight requests in flight while the others are refused.
+  const helper = platform.docker.getContainer(spareNames(agentId).files);
+  await helper.pause();
+  const statuses: number[] = [];
+  const requests = Array.from({ length: 20 }, async (_, each) => {
+    const explorer = `/api/browse/tree?agentId=${agentId}`;
+    const { status } = await (each % 2 === 0 ? get() : platform.web(ada, 'GET', explorer));
+    statuses.push(status);
+  });
+  try {
+    await expect.poll(() => statuses).toEqual(Array(12).fill(429));
+  } finally {
+    await helper.unpause();
+  }
+  await Promise.all(requests);
+  expect(statuses.slice(12)).toEqual(Array(8).fill(200));
 });
 
 test('the memory of a stopped agent is read and changed, and read again after the start', async () => {
