@@ -420,11 +420,12 @@ export function createWorkerServices({
   const { ai } = settings;
   const models = new Models(ai);
   const router = new Router(models, ai.providers, ai.provider);
+  const subscriptions = subscriptionParts(database, settings);
   return {
     agentPorts: new AgentPorts(database),
     billingReconciliation: new BillingReconciliation({
       database,
-      ...subscriptionParts(database, settings),
+      ...subscriptions,
       events: new ProcessorEvents(database, new Processor(settings.billing)),
       log,
     }),
@@ -447,10 +448,7 @@ export function createWorkerServices({
     modelDiscovery: new ModelDiscovery({ ...ai, models, log }),
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
     processorEvents: new ProcessorEventEffects(database),
-    processorReadings: new ProcessorReadings({
-      database,
-      ...subscriptionParts(database, settings),
-    }),
+    processorReadings: new ProcessorReadings({ database, ...subscriptions }),
     operationStore: new OperationStore(database, secrets),
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { BadRequestError, ConflictError, NotFoundError, ServiceError } from '../lib/errors.js';
 import { FairLimiter } from '../lib/fair-limiter.js';
-import { Turns } from '../lib/turns.js';
 import { appendFile, readFile, writeFile, type ReadFile, type StoredFile } from './files/files.js';
 import { clearScratch, Folder } from './files/folder.js';
 import { diffOf, type Diff } from './git/diff.js';
@@ -95,7 +94,7 @@ export class Workspace {
   readonly #limiter = new FairLimiter({ atOnce: GIT_AT_ONCE });
   readonly #kept = new ViewFolderCache();
   /** Changes of one file take turns, so that an etag names what the change replaces. */
-  readonly #turns = new Turns();
+  readonly #turns = new FairLimiter({ atOnce: Infinity, perOwner: 1 });
   #isSyncing = false;
   #cleared: Promise<void> | undefined;
 
@@ -220,7 +219,7 @@ export class Workspace {
   }
 
   #change<T>(path: string, change: (root: Folder) => Promise<T>): Promise<T> {
-    return this.#turns.run(path, () => this.#in(({ root }) => change(root)));
+    return this.#turns.run({ owner: path }, () => this.#in(({ root }) => change(root)));
   }
 
   async #in<T>(use: (place: WorkspacePlace) => Promise<T>): Promise<T> {
