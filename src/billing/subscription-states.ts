@@ -71,8 +71,7 @@ export class SubscriptionStates {
     const at = clock?.now ?? '-infinity';
     const read = await processor.read(id);
     if (read) return platform.transaction((db) => this.#write(db, read, at));
-    // The processor has forgotten it, such as after a change of its account.
-    await platform.query(FORGET, { id, at });
+    await platform.transaction((db) => lapse(db, id, at));
     return { outcome: 'unmatched', seconds: [] };
   }
 
@@ -165,10 +164,30 @@ const WRITE = `
                                = (excluded.status, excluded.plan)
                           THEN subscriptions.updated_at ELSE now() END`;
 
-const FORGET = `
-  UPDATE subscriptions SET status = 'cancelled', read_at = $at::timestamptz, ended_at = now(),
-         updated_at = now()
-   WHERE processor_id = $id AND ended_at IS NULL`;
+/**
+ * Ends the hold of a subscription that the processor does not know, once its time is over. The processor keeps
+ * its subscriptions, so that its key is probably of another account: operators are notified, a paid plan holds
+ * until its time, and a later event of the right account restores the row.
+ */
+async function lapse(db: TenantTransaction, id: string, at: string): Promise<void> {
+  const known = await db.query(
+    'UPDATE subscriptions SET read_at = $at::timestamptz WHERE processor_id = $id RETURNING id',
+    { id, at },
+  );
+  if (known.length === 0) return;
+  await db.query(LAPSE, { id });
+  await requestNotification(db, {
+    id: `subscription-unknown-${id}`,
+    agent: NO_AGENT,
+    event: 'subscription_unknown',
+    subscriptionId: id,
+  });
+}
+
+const LAPSE = `
+  UPDATE subscriptions SET status = 'cancelled', updated_at = now()
+   WHERE processor_id = $id AND ended_at IS NULL AND status <> 'cancelled'
+     AND coalesce(holds_until, period_end) < now()`;
 
 async function findCheckout(
   db: TenantTransaction,

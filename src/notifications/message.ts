@@ -64,6 +64,8 @@ function describePlatform(event: PlatformEvent): string {
       return `The event ${event.eventId} of the payment processor changed no credits: its payment is not made yet, or it fits no checkout of this platform in id, amount or currency. See it at the payment processor, and docs/operations.md, Credits.`;
     case 'subscription_unmatched':
       return `The subscription ${event.subscriptionId} of the payment processor names a checkout that this platform has not made. It gives nobody a plan. See it at the payment processor, and docs/operations.md, Plans.`;
+    case 'subscription_unknown':
+      return `The payment processor does not know the subscription ${event.subscriptionId}, which it has sold: PAYPROC_SECRET_KEY is probably of another account, or of its test mode. The plan ends when its time is over. See docs/operations.md, Plans.`;
     case 'second_plan':
       return `A user has bought a second plan or storage plan, for example in two tabs: the subscription ${event.subscriptionId} is refunded and cancelled. See it at the payment processor, and docs/operations.md, Plans.`;
     case 'session_unpaid':

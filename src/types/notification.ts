@@ -67,6 +67,8 @@ export type PlatformEvent =
   | { readonly event: 'payment_unmatched'; readonly eventId: string }
   /** A subscription at the payment processor names a checkout that the platform has not made. */
   | { readonly event: 'subscription_unmatched'; readonly subscriptionId: string }
+  /** The payment processor does not know a subscription that it has sold: its key is probably of another account. */
+  | { readonly event: 'subscription_unknown'; readonly subscriptionId: string }
   /** A user had two subscriptions of a kind; this one is refunded and cancelled. */
   | { readonly event: 'second_plan'; readonly subscriptionId: string }
   /** A hold was closed on chain by another party, with this number of base units unpaid. */
@@ -89,6 +91,7 @@ const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
   x402_payments_used_up: true,
   payment_unmatched: true,
   subscription_unmatched: true,
+  subscription_unknown: true,
   second_plan: true,
 };
 

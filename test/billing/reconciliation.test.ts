@@ -120,11 +120,33 @@ test('a pass ends after three failures, and the next one continues', async () =>
   expect(await site.reconciliation.pass()).toEqual({ ...NOTHING, checkouts: 5 });
 });
 
-test('a subscription that the processor has forgotten ends', async () => {
+test('a subscription that the processor does not know holds until its time, and its return restores it', async () => {
   const id = await site.subscribe(ada);
-  site.processor.subscriptions.all.delete(id);
+  const { all } = site.processor.subscriptions;
+  const sold = all.get(id);
+  if (!sold) throw new Error('no subscription was sold');
+  all.delete(id);
+  await owner(
+    `UPDATE subscriptions SET period_start = now() - interval '2 days',
+            period_end = now() - interval '1 day'`,
+  );
+  for (let n = 0; n < 2; n += 1) {
+    expect(await site.reconciliation.pass()).toEqual({ ...NOTHING, subscriptions: 1 });
+    expect(await billing()).toMatchObject({ plan: 'solo', status: 'active' });
+  }
+  const notices = await owner(
+    `SELECT id FROM pending_notifications WHERE id = 'subscription-unknown-${id}'`,
+  );
+  expect(notices).toHaveLength(1);
+
   await owner(`UPDATE subscriptions SET holds_until = now() - interval '1 minute'`);
-  expect(await site.reconciliation.pass()).toMatchObject({ subscriptions: 1, failures: 0 });
+  expect(await site.reconciliation.pass()).toEqual({ ...NOTHING, subscriptions: 1 });
   expect(await billing()).toMatchObject({ plan: null, status: 'ended' });
+  expect(await site.reconciliation.pass()).toEqual(NOTHING);
   expect((await site.web(ada, 'GET', '/api/payproc/checkout?plan=solo')).status).toBe(303);
+
+  all.set(id, sold);
+  site.processor.subscriptions.renew(id, true);
+  await site.catchUp();
+  expect(await billing()).toMatchObject({ plan: 'solo', status: 'active' });
 });
