@@ -14,7 +14,8 @@ export function createBillingActivities(
     /** Run as a local activity: short and idempotent. */
     applyProcessorEvent: (id: string) => effects.apply(id),
     /** Asks the processor about an event, and applies the event. */
-    readProcessorEvent: (id: string) => asApplicationFailure(() => readings.read(id)),
+    readProcessorEvent: (id: string) =>
+      asApplicationFailure(() => heartbeating(() => readings.read(id))),
     reconcileBilling: () => asApplicationFailure(() => heartbeating(() => reconciliation.pass())),
   };
 }

@@ -225,9 +225,10 @@ export const handingOver: ActivityOptions = {
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 };
 
-/** Calls of the payment processor, retried until it answers. */
+/** Calls of the payment processor, retried until it answers; a buyer waits for its first attempt. */
 export const processorCall: ActivityOptions = {
   startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '1 second', maximumInterval: '5 minutes' },
 };
 

@@ -1,4 +1,5 @@
 import { msToNumber, type Duration } from '@temporalio/common/lib/time.js';
+import type { ActivityOptions } from '@temporalio/common';
 import { expect, test } from 'vitest';
 import { ANSWER_TIMEOUT_MS } from '../../src/platform/database/database.js';
 import * as retries from '../../workflows/retries.js';
@@ -38,3 +39,14 @@ test.each(['endlessDockerCall', 'endlessAgentStart', 'look', 'healthWatch'] as c
     expect(options.scheduleToCloseTimeout).toBeUndefined();
   },
 );
+
+test('a killed worker holds up a step that is retried for two minutes at most', () => {
+  const options: [string, object][] = Object.entries(retries);
+  const held = options.flatMap(([name, each]) => {
+    const { heartbeatTimeout, retry, startToCloseTimeout }: ActivityOptions = each;
+    if (startToCloseTimeout === undefined || retry?.maximumAttempts === 1) return [];
+    return ms(heartbeatTimeout ?? startToCloseTimeout) <= 120_000 ? [] : [name];
+  });
+  expect(options.length).toBeGreaterThan(20);
+  expect(held).toEqual([]);
+});
