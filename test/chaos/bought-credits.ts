@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { poll } from '../../dev/poll.js';
-import type { PaymentProcessor, StandInEvent } from '../../dev/billing/payment-processor.js';
+import type { PaymentProcessor } from '../../dev/billing/payment-processor.js';
 import type { Database } from '../../src/platform/database/database.js';
 import { balanceOf, creditsOf, debtOf } from '../../src/money/ledger/ledger.js';
 import { CENT } from '../../src/types/money.js';
 import type { CarefulClient } from './careful-client.js';
 import type { KillAtStep } from './kill-at-step.js';
 import type { MoneyPlan, PlannedPurchase } from './money-plan.js';
+import { ProcessorReports } from './processor-reports.js';
 
 const TOP_UP = '/api/wallet/top-up';
 
@@ -37,10 +38,8 @@ export class BoughtCredits {
   readonly #site: CreditSite;
   readonly #plan: MoneyPlan['credits'];
   readonly #buyer: Buyer;
-  readonly #kill: KillAtStep;
+  readonly #reports: ProcessorReports;
   readonly #key: () => string;
-  /** Ids of the events that were answered with 200. */
-  readonly #received: string[] = [];
   /** Cents that were paid and not taken back. */
   #cents = 0;
 
@@ -52,7 +51,7 @@ export class BoughtCredits {
     this.#site = site;
     this.#plan = plan;
     this.#buyer = round.buyer;
-    this.#kill = round.kill;
+    this.#reports = new ProcessorReports(site, round);
     this.#key = round.key;
   }
 
@@ -65,15 +64,10 @@ export class BoughtCredits {
   async #buy({ cents, dispute, isRefundFirst, refunds }: PlannedPurchase): Promise<void> {
     const { processor } = this.#site;
     const sessionId = await this.#start(cents);
-    const eventsOf = (happen: () => void): StandInEvent[] => {
-      const before = processor.events.length;
-      happen();
-      return processor.events.slice(before);
-    };
     let payment = '';
-    const paid = eventsOf(() => (payment = processor.pay(sessionId)));
+    const paid = this.#reports.eventsOf(() => (payment = processor.pay(sessionId)));
     this.#cents += cents;
-    const takenBack = eventsOf(() => {
+    const takenBack = this.#reports.eventsOf(() => {
       for (const each of refunds) processor.refund(payment, each);
       if (dispute === undefined) return;
       processor.dispute(payment, 'needs_response');
@@ -81,11 +75,10 @@ export class BoughtCredits {
     });
     const refunded = refunds.reduce((sum, each) => sum + each, 0);
     this.#cents -= dispute === 'lost' ? cents : refunded;
-    const report = async (events: readonly StandInEvent[], step: 'credit' | 'refund') => {
-      // The processor keeps no order, and repeats.
-      await Promise.all([...events, ...events].map((event) => this.#deliver(event, step)));
-    };
-    const steps = [() => report(paid, 'credit'), () => report(takenBack, 'refund')];
+    const steps = [
+      () => this.#reports.report(paid, 'credit'),
+      () => this.#reports.report(takenBack, 'refund'),
+    ];
     for (const step of isRefundFirst ? steps.toReversed() : steps) await step();
   }
 
@@ -108,34 +101,15 @@ export class BoughtCredits {
     return sessionId;
   }
 
-  /** Delivers an event until it is answered with 200. */
-  async #deliver(event: StandInEvent, step: 'credit' | 'refund'): Promise<void> {
-    const { processor, web } = this.#site;
-    let told = '';
-    const isReceived = await poll(
-      async () => {
-        void this.#kill.begins('webhook');
-        const { headers } = processor.signed(event);
-        const { status, text } = await web.once('POST', TOP_UP, this.#key(), event, headers);
-        told = `${status} ${text}`;
-        return status === 200 || undefined;
-      },
-      { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS },
-    );
-    if (!isReceived) throw new Error(`the event ${event.id} was not received: ${told}`);
-    this.#received.push(event.id);
-    void this.#kill.begins(step);
-  }
-
   /** Returns the problems: events that were lost or not booked, and credits that differ from the payments. */
   async problems(): Promise<string[]> {
     const platform = this.#site.database.asPlatform();
     const rows = await platform.query<Delivered>(
       'SELECT event_id, outcome FROM processor_events WHERE event_id = ANY ($received)',
-      { received: this.#received },
+      { received: this.#reports.received },
     );
     const outcomes = new Map(rows.map(({ event_id: id, outcome }) => [id, outcome]));
-    const found = [...new Set(this.#received)].flatMap((id) => {
+    const found = [...new Set(this.#reports.received)].flatMap((id) => {
       if (!outcomes.has(id)) return [`the event ${id} was lost after its 200`];
       const outcome = outcomes.get(id);
       return outcome === 'booked' ? [] : [`the event ${id} is ${outcome ?? 'not applied'}`];

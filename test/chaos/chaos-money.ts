@@ -162,11 +162,13 @@ async function makeWallet(api: CarefulClient, agentId: string): Promise<Wallet> 
 function print({ plan, problems, seconds, told }: MoneyResult): void {
   const { cloneAfterMs, credits, fault, faultAfterMs, kill, messages, seed, session, splits } =
     plan;
+  const { changes } = plan.subscription;
   const what = [
     `${splits.length} splits`,
     ...(cloneAfterMs === undefined ? [] : ['a clone']),
     `a session of ${session.purchases} purchases`,
     `${credits.purchases.length} purchases of credits`,
+    ['a plan', ...changes].join(' '),
     `${messages.length} messages`,
   ].join(', ');
   const when = kill ? `${kill.part} after ${kill.afterMs} ms` : `at ${faultAfterMs} ms`;

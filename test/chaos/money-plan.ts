@@ -23,8 +23,15 @@ export const CHAIN_FAULTS = [
 
 export type ChainFault = (typeof CHAIN_FAULTS)[number];
 
-/** Steps of a purchase of credits and of a message, during which a part is killed. */
-export const MONEY_STEPS = ['webhook', 'credit', 'refund', 'message', 'delivery'] as const;
+/** Steps of a purchase of credits or a plan and of a message, during which a part is killed. */
+export const MONEY_STEPS = [
+  'webhook',
+  'credit',
+  'refund',
+  'subscription',
+  'message',
+  'delivery',
+] as const;
 
 export type MoneyStep = (typeof MONEY_STEPS)[number];
 
@@ -48,12 +55,26 @@ const STEP_KILLS = {
   webhook: { parts: ['api', 'postgres'], withinMs: 40 },
   credit: { parts: ['worker', 'postgres', 'temporal'], withinMs: 150 },
   refund: { parts: ['api', 'worker', 'postgres', 'temporal'], withinMs: 150 },
+  subscription: { parts: ['worker', 'postgres', 'temporal'], withinMs: 150 },
   message: { parts: ['api', 'postgres', 'payments'], withinMs: 40 },
   delivery: { parts: ['worker', 'postgres', 'temporal'], withinMs: 10 },
 } as const satisfies Record<MoneyStep, { parts: readonly MoneyPart[]; withinMs: number }>;
 
 /** Amounts of credits on sale, in cents. */
 const CREDITS = [500, 1_000, 2_500, 5_000] as const;
+
+/** A change of a plan at the payment processor. */
+export type PlanChange = 'renewed' | 'not paid' | 'paid' | 'raised' | 'given up' | 'cancelled';
+
+/** Changes of a plan in a round, which the processor reports all at once. */
+const PLAN_CHANGES: readonly (readonly PlanChange[])[] = [
+  [],
+  ['renewed', 'raised'],
+  ['not paid'],
+  ['not paid', 'paid', 'raised'],
+  ['not paid', 'given up'],
+  ['raised', 'renewed', 'cancelled'],
+];
 
 /** Treatment of a message by its receiver. */
 export type MessageFate = 'taken' | 'missed once' | 'gone';
@@ -101,6 +122,8 @@ export interface MoneyPlan {
     | { readonly step: MoneyStep; readonly part: MoneyPart; readonly afterMs: number }
     | undefined;
   readonly credits: { readonly afterMs: number; readonly purchases: readonly PlannedPurchase[] };
+  /** The purchase of a plan, and its later changes. */
+  readonly subscription: { readonly afterMs: number; readonly changes: readonly PlanChange[] };
   /** Messages with their times; `from` is the wallet that signs. */
   readonly messages: readonly {
     readonly afterMs: number;
@@ -137,6 +160,10 @@ export function planMoneyRound(seed: number): MoneyPlan {
       purchases: Array.from({ length: 1 + random.below(3) }, (_, n) =>
         planPurchase(random, n === 0),
       ),
+    },
+    subscription: {
+      afterMs: random.below(STEPS_MS / 4),
+      changes: random.pick(PLAN_CHANGES),
     },
     messages: Array.from({ length: MESSAGES }, (_, n) => ({
       afterMs: random.below(STEPS_MS / 2),

@@ -5,6 +5,7 @@ import { checkLedger, LEDGER_CHECKS } from '../../src/money/ledger-check/check-l
 import { balanceOf } from '../../src/money/ledger/ledger.js';
 import { WHOLE_SHARE, allocateByShares, formatAmount, ONE } from '../../src/types/money.js';
 import { BoughtCredits, type Buyer, type CreditSite } from './bought-credits.js';
+import { BoughtPlan } from './bought-plan.js';
 import { BoughtSession, type SessionSite } from './bought-session.js';
 import type { CarefulClient } from './careful-client.js';
 import { KillAtStep } from './kill-at-step.js';
@@ -87,6 +88,7 @@ class MoneyRound {
   readonly #kill: KillAtStep;
   readonly #messages: SentMessages;
   #credits: BoughtCredits | undefined;
+  #subscription: BoughtPlan | undefined;
   #clone: { readonly id: string; readonly request: object } | undefined;
   #asked = 0;
 
@@ -103,11 +105,9 @@ class MoneyRound {
   /** Pays the wallets now: both older payments and these may be lost with the node's newer state. */
   async prepare(): Promise<void> {
     const { chain, wallets } = this.#site;
-    this.#credits = new BoughtCredits(this.#site, this.#plan.credits, {
-      buyer: await this.#site.buyer(),
-      kill: this.#kill,
-      key: this.#key,
-    });
+    const own = { buyer: await this.#site.buyer(), kill: this.#kill, key: this.#key };
+    this.#credits = new BoughtCredits(this.#site, this.#plan.credits, own);
+    this.#subscription = new BoughtPlan(this.#site, this.#plan.subscription, own);
     await chain.keep();
     const usdc = chain.local.usdc.address;
     const needed = wallets.map(({ address }, index) => {
@@ -126,6 +126,7 @@ class MoneyRound {
     const asking = [
       this.#session.go(),
       this.#credits?.go(),
+      this.#subscription?.go(),
       this.#messages.go(),
       ...splits.map(async (split, index) => {
         await delay(split.afterMs);
@@ -296,6 +297,7 @@ class MoneyRound {
       ...(await this.#problemsOfClone()),
       ...(await this.#session.problems()),
       ...((await this.#credits?.problems()) ?? ['no credits were bought']),
+      ...((await this.#subscription?.problems()) ?? ['no plan was bought']),
       ...(await this.#messages.problems()),
     ];
     // The balances are checked only when no payment is in flight.
