@@ -53,6 +53,7 @@ import { ProcessorSubscriptions } from './billing/processor-subscriptions.js';
 import { Processor } from './billing/processor.js';
 import { ProcessorEvents } from './billing/receive-events.js';
 import { SubscriptionStates } from './billing/subscription-states.js';
+import { ChannelStates } from './agents/channels/channel-states.js';
 import { Chats } from './agents/chat/chats.js';
 import type { Database } from './platform/database/database.js';
 import { FarcasterTokens } from './accounts/sign-in/farcaster/farcaster-tokens.js';
@@ -140,6 +141,7 @@ export interface ApiServices {
   readonly busWebhooks: BusWebhooks;
   /** The chain of payments. */
   readonly chain: Chain;
+  readonly channelStates: ChannelStates;
   readonly chats: Chats;
   readonly checkouts: Checkouts;
   readonly clones: Clones;
@@ -267,6 +269,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     busSignatures: new BusSignatures(database, secrets),
     busWebhooks: new BusWebhooks({ secrets, outbound: platformOutbound(settings) }),
     chain,
+    channelStates: new ChannelStates(directory),
     chats: new Chats(directory, ai.router),
     checkouts: new Checkouts({
       processor,

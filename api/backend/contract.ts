@@ -16,6 +16,7 @@ import {
   skillSettings,
 } from '../views/agent-tools.js';
 import { agentCreated, agentIdParams, agentStatus } from '../views/backend-agents.js';
+import { channelsBody } from '../views/channels.js';
 import { cloneAnswer, cloneBody } from '../views/clones.js';
 import { containerStats } from '../views/container-stats.js';
 import { heartbeatChange, heartbeatSet } from '../views/heartbeat.js';
@@ -48,6 +49,13 @@ export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).decla
     aiProvider: z.string().optional(),
     config: agentConfig.optional(),
     agentLimit: z.number().int().min(0).optional(),
+    agentCap: z
+      .int()
+      .min(0)
+      .nullable()
+      .optional()
+      .describe("Replaces the plan's cap; null for none"),
+    channels: channelsBody.optional(),
   }),
   responses: { 201: agentCreated },
   answerHeaders: ['X-Temporal-Run'],

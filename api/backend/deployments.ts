@@ -5,6 +5,7 @@ import { NotFoundError } from '../../src/lib/errors.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
+import { tokensOf } from '../views/channels.js';
 import { presentCreated } from '../views/backend-agents.js';
 import { runHeader } from './answer-operation.js';
 import { deployAgent } from './contract.js';
@@ -17,7 +18,11 @@ const subscriptions = area({ tag: 'Deployments', auth: internalKey });
 export function deploymentEndpoints({ settings, database, deployments }: BackendDependencies) {
   return [
     deployAgent.handledBy(async (request) => {
-      const { agent, run } = await deployments.deploy(requestedBy(request), request.body);
+      const { channels, ...deployment } = request.body;
+      const { agent, run } = await deployments.deploy(requestedBy(request), {
+        ...deployment,
+        channelTokens: channels && tokensOf(channels),
+      });
       return reply(201, presentCreated(agent, settings), runHeader(run));
     }),
     subscriptions({

@@ -5,7 +5,9 @@ import { addressOf } from '../../src/agents/address/agent-address.js';
 import { WEB_STATUSES, webStatus } from '../../src/agents/agents/web-status.js';
 import type { AgentRow } from '../../src/platform/database/models.js';
 import type { Settings } from '../../src/settings.js';
+import type { ChannelState } from '../../src/agents/channels/channel-states.js';
 import { agentUrl } from './agent-url.js';
+import { channelState } from './channels.js';
 import { presentWatchdog, watchdogView } from './watchdog.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64).describe('The agent') });
@@ -36,6 +38,7 @@ export const agentDetail = agentItem
     subdomain: z.string(),
     url: agentUrl,
     openclawVersion: z.string(),
+    channels: z.array(channelState),
   })
   .meta({ id: 'Agent' });
 
@@ -58,10 +61,15 @@ export function presentItem(
 
 type PresentedField = 'id' | 'name' | 'status' | 'subdomain' | 'createdAt' | 'updatedAt';
 
-/** Returns an agent's details. @param model the model in actual use. */
+interface Measured {
+  /** The model in actual use. */
+  readonly model: string;
+  readonly channels: readonly ChannelState[];
+}
+
 export function presentDetail(
   agent: AgentRow,
-  model: string,
+  { channels, model }: Measured,
   settings: Settings,
 ): z.infer<typeof agentDetail> {
   return {
@@ -76,5 +84,6 @@ export function presentDetail(
     subdomain: agent.subdomain,
     url: addressOf(agent, settings.http.agentsAt).url,
     openclawVersion: agent.runtimeVersion ?? settings.agents.runtimeVersion,
+    channels: [...channels],
   };
 }

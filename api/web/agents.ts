@@ -33,7 +33,7 @@ const ofAgent = area({
 });
 
 /** Creates the web API's `/api/agents` endpoints (spec 4.7): reads here, changes through the backend. */
-export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
+export function agentEndpoints({ ai, backend, channelStates, settings }: WebDependencies) {
   return [
     agents({
       method: 'GET',
@@ -66,10 +66,12 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
       operationId: 'getAgent',
       summary: 'Get an agent with all details',
       responses: { 200: z.strictObject({ agent: agentDetail, status: z.literal('ok') }) },
-      async handler({ caller, params, tenant }) {
+      async handler({ caller, params, signal, tenant }) {
         const agent = await getAgent(tenant, params.id);
         const model = shownModel(ai.router, choiceOf(agent), planOfPerson(caller));
-        return reply(200, { agent: presentDetail(agent, model, settings), status: 'ok' });
+        const channels = await channelStates.of(tenant, agent, signal);
+        const shown = presentDetail(agent, { model, channels }, settings);
+        return reply(200, { agent: shown, status: 'ok' });
       },
     }),
     ofAgent({

@@ -13,6 +13,7 @@ export interface WebDependencies extends Pick<
   | 'apiKeys'
   | 'apiKeyValidator'
   | 'chain'
+  | 'channelStates'
   | 'chats'
   | 'checkouts'
   | 'clones'

@@ -1,11 +1,12 @@
 import { webStatus } from '../../src/agents/agents/web-status.js';
 import * as z from 'zod';
-import { FREE_PLAN, planRequired, TIERS, webAgentLimit } from '../../src/types/plans.js';
+import { FREE_PLAN, planRequired, TIERS, webAgentLimit, type Plan } from '../../src/types/plans.js';
 import { agentName } from '../../src/agents/model/agent-config.js';
 import { choiceOf, shownModel, shownModels } from '../../src/agents/model/agent-model.js';
 import { websocketUrlOf } from '../../src/agents/address/agent-address.js';
 import { listAgents } from '../../src/agents/agents/agents.js';
 import { AGENT_MODELS, requestedModel } from '../../src/agents/model/models.js';
+import type { JsonObject } from '../../src/lib/json.js';
 import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/lib/errors.js';
 import { person, planOfPerson } from '../auth/person.js';
 import { deployAgent } from '../backend/contract.js';
@@ -13,6 +14,7 @@ import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
+import type { agentCreated } from '../views/backend-agents.js';
 import { agentItem, presentItem } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
@@ -21,7 +23,7 @@ import { requirePlanWithin } from '../../src/accounts/accounts/require-plan-with
 /** Seconds after which one of the user's agents may be gone. */
 const RETRY_AFTER_S = 60;
 
-const provisioned = agentItem.omit({ updatedAt: true });
+export const provisionedAgent = agentItem.omit({ updatedAt: true });
 
 const provisioning = area({
   tag: 'Agents',
@@ -40,7 +42,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
       summary: 'List your provisioned agents',
       query: z.object(page),
       responses: {
-        200: z.strictObject({ success: z.literal(true), agents: z.array(provisioned) }),
+        200: z.strictObject({ success: z.literal(true), agents: z.array(provisionedAgent) }),
       },
       async handler({ caller, query, tenant }) {
         const { items, next } = await listAgents(tenant, {
@@ -49,7 +51,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
         });
         const modelOf = shownModels(ai.router, planOfPerson(caller));
         const agents = items.map((agent) =>
-          provisioned.strip().parse(presentItem(agent, modelOf(agent), settings)),
+          provisionedAgent.strip().parse(presentItem(agent, modelOf(agent), settings)),
         );
         const link = nextPageLink('/api/agents/provision', query, next);
         return reply(200, { success: true, agents }, link);
@@ -70,7 +72,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
           .enum([...TIERS, FREE_PLAN], { error: `tier must be one of ${TIERS.join(', ')}` })
           .optional(),
       }),
-      responses: { 201: z.strictObject({ success: z.literal(true), agent: provisioned }) },
+      responses: { 201: z.strictObject({ success: z.literal(true), agent: provisionedAgent }) },
       errors: [...errorsOf(deployAgent), 403, 429],
       async handler(request) {
         const { body, caller } = request;
@@ -93,26 +95,34 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
             storesResponse: true,
           }),
         );
-        const choice = choiceOf({
-          ...requestedModel(body, settings.ai.provider),
-          config: body.config ?? {},
-        });
-        const agent = {
-          id: made.id,
-          name: made.name,
-          model: shownModel(ai.router, choice, planOfPerson(caller)),
-          status: webStatus(made.status),
-          websocketUrl: websocketUrlOf(made.url),
-          createdAt: made.createdAt,
-        };
+        const agent = presentProvisioned({ ai, settings }, made, body, planOfPerson(caller));
         return reply(201, { success: true, agent });
       },
     }),
   ];
 }
 
+/** Returns a new agent, whose model follows from its request. */
+export function presentProvisioned(
+  { ai, settings }: Pick<WebDependencies, 'ai' | 'settings'>,
+  made: z.output<typeof agentCreated>,
+  requested: { readonly model?: string | undefined; readonly config?: JsonObject | undefined },
+  plan: Plan | undefined,
+): z.input<typeof provisionedAgent> {
+  const model = requestedModel(requested, settings.ai.provider);
+  const choice = choiceOf({ ...model, config: { ...requested.config } });
+  return {
+    id: made.id,
+    name: made.name,
+    model: shownModel(ai.router, choice, plan),
+    status: webStatus(made.status),
+    websocketUrl: websocketUrlOf(made.url),
+    createdAt: made.createdAt,
+  };
+}
+
 /** Converts the backend's 402 for the agent limit to 429 (spec 4.7). */
-async function asAgentLimit<T>(call: () => Promise<T>): Promise<T> {
+export async function asAgentLimit<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (error) {

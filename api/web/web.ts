@@ -34,6 +34,7 @@ import { pageEndpoints, WEB_TITLE } from './pages/pages.js';
 import { paymentSessionEndpoints } from './payment-sessions.js';
 import { profileEndpoints } from './profile.js';
 import { providerEndpoints } from './providers.js';
+import { channelProvisionEndpoints } from './provision-channels.js';
 import { provisionEndpoints } from './provision.js';
 import { securityEventEndpoints } from './security-events.js';
 import { sessionEndpoints } from './sessions.js';
@@ -65,6 +66,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...agentAccessEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),
     ...provisionEndpoints(dependencies),
+    ...channelProvisionEndpoints(dependencies),
     ...cloneEndpoints(dependencies),
     ...chatEndpoints(dependencies),
     ...agentInteractionEndpoints(dependencies),

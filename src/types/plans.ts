@@ -142,3 +142,17 @@ export function webAgentLimit(plan: Plan | undefined): number {
   const tier = plan && TIER_OF_PLAN[plan];
   return tier ? TIER_AGENTS[tier] : UNKNOWN_TIER_AGENTS;
 }
+
+/** Agents that provisioning with channels allows (spec 8), in place of the plan's own number. */
+const CHANNEL_AGENTS: Readonly<Record<Plan, number>> = {
+  label: 10,
+  solo: 1,
+  collective: 3,
+  network: UNLIMITED,
+};
+
+/** Returns how many agents provisioning with channels allows on a plan; undefined without a limit. */
+export function channelAgentLimit(plan: Plan): number | undefined {
+  const limit = CHANNEL_AGENTS[plan];
+  return Number.isFinite(limit) ? limit : undefined;
+}

@@ -74,7 +74,11 @@ class Host {
     };
     const specs = {
       gatewayOf: ({ agentId }: AgentRef) =>
-        Promise.resolve({ port: hangs(agentId) ? deadPort : readyPort, gatewayToken: 'token' }),
+        Promise.resolve({
+          port: hangs(agentId) ? deadPort : readyPort,
+          gatewayToken: 'token',
+          hasChannels: false,
+        }),
       imageOf: ({ agentId }: AgentRef) => Promise.resolve(hangs(agentId) ? 'elsewhere' : 'here'),
       memoryOf: (agent: AgentRef) => Promise.resolve(agent),
       recordImage: () => Promise.resolve(),

@@ -252,7 +252,7 @@ describe('long steps', () => {
       },
       releases: { replacementOf: () => Promise.resolve({ volume: 'new', copyOf: 'old' }) },
       specs: {
-        gatewayOf: () => Promise.resolve({ port: 1, gatewayToken: 'token' }),
+        gatewayOf: () => Promise.resolve({ port: 1, gatewayToken: 'token', hasChannels: false }),
         imageOf: () => Promise.resolve('image'),
         recordImage: does,
         specOf: () => Promise.resolve({ agentId: 'a', volume: 'old' }),

@@ -4,7 +4,8 @@
 // - by `POST /test` on the gateway's port with JSON: {"mode": "healthy" | "unhealthy" | "hang" |
 //   "draining"}, {"open": true} (no token is needed), {"answerDelayMs": 500},
 //   {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}};
-// - by its configuration: {"test": {"exitAtStart": 3}}.
+// - by its configuration: {"test": {"exitAtStart": 3}}, and channels, which fail `/readyz` as long as one of
+//   their tokens contains "rejected".
 //
 // `POST /test/fetch {"url"}` reports whether the container can reach an address.
 import { existsSync, readFileSync } from 'node:fs';
@@ -54,9 +55,13 @@ async function answer(request, response) {
     const ok = behaviour.mode !== 'unhealthy';
     return json(response, ok ? 200 : 503, { ok, status: 'live' });
   }
+  if (pathname === '/startupz') {
+    const ok = behaviour.mode === 'healthy';
+    return json(response, ok ? 200 : 503, { ok, status: ok ? 'started' : behaviour.mode });
+  }
   if (pathname === '/readyz') {
-    const ready = behaviour.mode === 'healthy';
-    const failing = ready ? [] : [behaviour.mode];
+    const failing = behaviour.mode === 'healthy' ? rejectedChannels() : [behaviour.mode];
+    const ready = failing.length === 0;
     return json(response, ready ? 200 : 503, { ready, failing, uptimeMs: Date.now() - startedAt });
   }
   if (pathname === '/v1/chat/completions') {
@@ -107,6 +112,13 @@ async function reply(input) {
   if (!result.ok)
     throw new Error(`the AI endpoint answered ${result.status}: ${await result.text()}`);
   return (await result.json()).choices[0].message.content;
+}
+
+function rejectedChannels() {
+  const named = (value) => env[/^\$\{(\w+)\}$/.exec(value)?.[1] ?? ''] ?? value;
+  return Object.entries(configuration().channels ?? {})
+    .filter(([, entry]) => Object.values(entry).some((value) => /rejected/.test(named(value))))
+    .map(([name]) => name);
 }
 
 function configuration() {

@@ -198,7 +198,7 @@ describe('addresses in requests', { tags: 'attack' }, () => {
 });
 
 /** Fields of requests with such a name that are something else: secrets, and agents. */
-const NO_ADDRESSES = / token$|\/bus\/.*\b(?:from|to)$/;
+const NO_ADDRESSES = /[ .]token$|\/bus\/.*\b(?:from|to)$/;
 
 test.each(RIGHT)('knows %s by its checksum and by a single letter case', (address) => {
   const lower = address.toLowerCase();

@@ -2,6 +2,7 @@ import { Op } from 'sequelize';
 import type { TenantDatabase, TenantTransaction } from '../../platform/database/database.js';
 import type { AgentCredentialRow } from '../../platform/database/models.js';
 import { ConflictError, NotFoundError } from '../../lib/errors.js';
+import { deterministicUuid } from '../../lib/uuid-of.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { readAgentTokens } from './agent-secrets.js';
 
@@ -64,6 +65,26 @@ export async function requestCredential(
   );
 }
 
+/** Stores the credentials of a new agent, as the first version of each. */
+export async function createCredentials(
+  db: TenantTransaction,
+  box: SecretBox,
+  agent: { readonly id: string; readonly userId: string },
+  values: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { id: agentId, userId } = agent;
+  const rows = Object.entries(values).map(([name, value]) => ({
+    // The version's id; no operation has it, since none can undo it.
+    operationId: deterministicUuid([agentId, name]),
+    agentId,
+    userId,
+    ...sealCredential(box, agentId, { name, value }),
+    state: 'present' as const,
+    updatedAt: new Date(),
+  }));
+  if (rows.length > 0) await db.AgentCredential.bulkCreate(rows);
+}
+
 export async function forgetCredential(db: TenantTransaction, operationId: string): Promise<void> {
   await db.AgentCredential.destroy({ where: { operationId, state: 'requested' } });
 }
@@ -110,6 +131,19 @@ export async function listCredentials(
 ): Promise<{ readonly name: string; readonly updatedAt: Date }[]> {
   const rows = await presentCredentials(tenant, agentId);
   return rows.map(({ name, updatedAt }) => ({ name, updatedAt }));
+}
+
+/** Returns the names of the agent's credentials. */
+export async function credentialNames(
+  tenant: TenantDatabase,
+  agentId: string,
+): Promise<ReadonlySet<string>> {
+  const rows = await tenant.query<{ name: string }>(
+    `SELECT name FROM agent_credentials
+      WHERE agent_id = $agentId AND state = 'present' AND sealed IS NOT NULL`,
+    { agentId },
+  );
+  return new Set(rows.map(({ name }) => name));
 }
 
 /** Returns the environment variables of the agent's container. Secret: never log them. */

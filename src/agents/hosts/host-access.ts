@@ -36,6 +36,9 @@ export interface HostAccess {
 
   stats(agentId: string): Promise<ContainerStats | null>;
 
+  /** Returns the failing parts of the agent's runtime by its own account; null if it does not say. */
+  failures(agent: AgentRef, signal: AbortSignal): Promise<readonly string[] | null>;
+
   /** Opens a connection to the agent's gateway. @throws ConflictError if the agent does not run here */
   connect(agent: AgentRef): Promise<Duplex>;
 

@@ -238,6 +238,11 @@ export class HostListener {
       case 'stats':
         yield await host.stats(call.agentId);
         break;
+      case 'failures': {
+        const { agentId, userId } = call;
+        yield await host.failures({ agentId, userId, host: id }, signal);
+        break;
+      }
       case 'instances':
         yield* await host.instances(call);
         break;

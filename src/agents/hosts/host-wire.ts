@@ -42,6 +42,7 @@ export const hostCall = z.discriminatedUnion('call', [
     follow: z.boolean().optional(),
   }),
   z.strictObject({ call: z.literal('stats'), agentId: id }),
+  z.strictObject({ call: z.literal('failures'), agentId: id, userId: id }),
   z.strictObject({
     call: z.literal('instances'),
     userId: id.optional(),
@@ -84,6 +85,7 @@ export const ANSWERS = {
     continues: z.string().optional(),
   }),
   stats: stats.nullable(),
+  failures: z.array(z.string()).nullable(),
   instances: z.object({
     id: z.string(),
     agentId: z.string(),

@@ -17,6 +17,7 @@ import {
 } from '../../docker/containers/container-errors.js';
 import type { LogLine, LogOptions } from '../../docker/containers/container-logs.js';
 import type { ContainerStats } from '../../docker/containers/container-view.js';
+import { gatewayFailures } from '../../docker/containers/gateway-probe.js';
 import type { DockerHost } from '../../docker/containers/docker-host.js';
 import type { WorkspaceSpec } from '../../docker/containers/helper-container.js';
 import { HelperGoneError } from '../../docker/containers/helper-line.js';
@@ -61,6 +62,9 @@ const PIECE_LENGTH = 256 * 1024;
 /** Milliseconds to connect to a gateway. */
 const CONNECT_MS = 5_000;
 
+/** Milliseconds for a runtime to list its failing parts. */
+const FAILURES_MS = 2_000;
+
 const BROKEN_OFF = 'The push was broken off: the remote may have the commit';
 
 interface LocalHostParts {
@@ -94,6 +98,13 @@ export class LocalHost implements HostAccess {
     const port = await this.#gatewayPort({ agentId, userId });
     const token = await readGatewayToken(database.asUser(userId), secrets, agentId);
     yield* askGateway({ port, token }, question, signal);
+  }
+
+  async failures(agent: AgentRef, signal: AbortSignal): Promise<readonly string[] | null> {
+    const { database, secrets } = this.#parts;
+    const port = await this.#gatewayPort(agent);
+    const token = await readGatewayToken(database.asUser(agent.userId), secrets, agent.agentId);
+    return (await gatewayFailures(port, { token, signal, timeoutMs: FAILURES_MS })) ?? null;
   }
 
   async connect(agent: AgentRef): Promise<Socket> {

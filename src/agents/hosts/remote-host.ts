@@ -113,6 +113,12 @@ export class RemoteHost implements HostAccess {
     return null;
   }
 
+  async failures({ agentId, userId }: AgentRef, signal: AbortSignal) {
+    const call = { call: 'failures', agentId, userId } as const;
+    for await (const failing of this.#call(call, ANSWERS.failures, signal)) return failing;
+    return null;
+  }
+
   async instances(options: Instances): Promise<Instance[]> {
     const instances: Instance[] = [];
     const call = { call: 'instances', ...options } as const;

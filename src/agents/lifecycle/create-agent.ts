@@ -7,6 +7,7 @@ import type { AgentRow, OperationRow } from '../../platform/database/models.js';
 import { ConflictError, PaymentRequiredError } from '../../lib/errors.js';
 import { placeAgent } from '../hosts/place-agent.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { createCredentials } from '../credentials/agent-credentials.js';
 import { createAgentSecrets } from '../credentials/agent-secrets.js';
 
 /** A new agent, with an id from the caller's `Idempotency-Key`: a repeated request finds the first agent. */
@@ -20,6 +21,8 @@ export interface NewAgent
   readonly on?: string | undefined;
   /** The requester, if not the owner. */
   readonly actor?: string | undefined;
+  /** Values of the agent's first credentials, by name. */
+  readonly credentials?: Readonly<Record<string, string>> | undefined;
   readonly requestId: string;
 }
 
@@ -67,10 +70,11 @@ export async function insertAgent(
   agent: NewAgent,
 ): Promise<AgentRow> {
   await checkLimit(db, agent);
-  const { limit: _limit, notOn, on, actor, requestId, ...values } = agent;
+  const { limit: _limit, notOn, on, actor, credentials, requestId, ...values } = agent;
   const host = await placeAgent(db, { notOn, on });
   const row = await db.Agent.create({ ...values, host, subdomain: subdomainOf(agent) });
   await createAgentSecrets(db, box, row);
+  if (credentials) await createCredentials(db, box, row, credentials);
   const { id: subject, userId, name, plan, parentAgentId } = row;
   await recordAudit(db, {
     actor: actor ?? userId,

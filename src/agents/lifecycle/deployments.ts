@@ -23,6 +23,10 @@ export interface Deployment {
   readonly config?: Record<string, unknown> | undefined;
   /** A cap below the plan's own, from a caller with its own limits (spec 8). */
   readonly agentLimit?: number | undefined;
+  /** A cap in place of the plan's own; null for none. */
+  readonly agentCap?: number | null | undefined;
+  /** Tokens of channels, by the names of the credentials that they become. */
+  readonly channelTokens?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface DeploymentParts {
@@ -75,6 +79,7 @@ export class Deployments {
       aiProvider,
       config,
       notOn,
+      credentials: requested.channelTokens,
       limit: (db) => agentCap(db, userId, accounts, { ...requested, config, choice, models }),
       requestId: by.requestId,
     });

@@ -7,9 +7,13 @@ import { NotFoundError } from '../../lib/errors.js';
 import { requestedModelOf, type AgentModelChoice } from './agent-model.js';
 import { checkSkillLimit } from './agent-skills.js';
 
+const UNLIMITED = Number.POSITIVE_INFINITY;
+
 interface Judged {
   readonly models: ModelSet;
   readonly agentLimit?: number | undefined;
+  /** A cap in place of the plan's and of `agentLimit`; null for none. */
+  readonly agentCap?: number | null | undefined;
   readonly choice: AgentModelChoice;
   readonly config: Readonly<Record<string, unknown>>;
 }
@@ -22,7 +26,7 @@ export async function agentCap(
   db: TenantTransaction,
   userId: string,
   rules: AdminRules,
-  { agentLimit = Number.POSITIVE_INFINITY, choice, config, models }: Judged,
+  { agentCap: ownCap, agentLimit = UNLIMITED, choice, config, models }: Judged,
 ): Promise<number> {
   const entitlement = await findEntitlement(db, userId, rules);
   if (!entitlement) {
@@ -32,5 +36,8 @@ export async function agentCap(
   const { isAdmin, plan } = entitlement;
   requestedModelOf(models, choice, plan);
   checkSkillLimit(config, entitlement);
-  return isAdmin ? Number.POSITIVE_INFINITY : Math.min(PLAN_LIMITS[plan].agents, agentLimit);
+  if (isAdmin) return UNLIMITED;
+  return ownCap === undefined
+    ? Math.min(PLAN_LIMITS[plan].agents, agentLimit)
+    : (ownCap ?? UNLIMITED);
 }

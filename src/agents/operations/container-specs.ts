@@ -1,4 +1,5 @@
 import type { MemorySpec } from '../../docker/containers/agent-volumes.js';
+import { channelsOf } from '../../docker/containers/openclaw-channels.js';
 import type { AgentContainerSpec } from '../../docker/containers/container-spec.js';
 import {
   CONFIG_FILE,
@@ -9,7 +10,12 @@ import {
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
-import { readCredentials, secretsToRedact } from '../credentials/agent-credentials.js';
+import {
+  credentialNames,
+  readCredentials,
+  secretsToRedact,
+} from '../credentials/agent-credentials.js';
+import type { Gateway } from '../watchdog/await-ready.js';
 import { portsWithin, subnetOf, type PortRange } from '../agents/agent-subnet.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { endVerifications } from './end-verifications.js';
@@ -64,6 +70,7 @@ export class ContainerSpecs {
           model: AGENT_MODEL,
           sizes,
           userConfig: row.config.runtime,
+          variables: new Set(Object.keys(credentials)),
         }),
       },
     };
@@ -81,10 +88,14 @@ export class ContainerSpecs {
     return image ?? this.#options.image;
   }
 
-  async gatewayOf(agent: AgentRef): Promise<{ port: number; gatewayToken: string }> {
-    const { row, gatewayToken } = await this.#read(agent);
+  async gatewayOf(agent: AgentRef): Promise<Omit<Gateway, 'signal'>> {
+    const [{ row, gatewayToken }, names] = await Promise.all([
+      this.#read(agent),
+      credentialNames(this.#options.database.asUser(agent.userId), agent.agentId),
+    ]);
     if (row.port === null) throw new AgentGoneError(agent.agentId);
-    return { port: row.port, gatewayToken };
+    const hasChannels = channelsOf(row.config.runtime, names).length > 0;
+    return { port: row.port, gatewayToken, hasChannels };
   }
 
   placesIn(subnets: readonly string[]): PortRange[] {

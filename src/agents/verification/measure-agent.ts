@@ -6,6 +6,7 @@ import {
 } from '../../docker/containers/gateway-probe.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { Check, Measured } from '../../types/verification.js';
+import type { Gateway } from '../watchdog/await-ready.js';
 import type { ContainerSpecs } from '../operations/container-specs.js';
 
 /** Milliseconds for each probe of the gateway. */
@@ -35,13 +36,13 @@ export async function measureAgent(
 }
 
 async function gatewayCheck(
-  { gatewayToken: token, port }: { readonly port: number; readonly gatewayToken: string },
+  { gatewayToken: token, hasChannels, port }: Omit<Gateway, 'signal'>,
   signal: AbortSignal,
 ): Promise<Check> {
   const bounds = { timeoutMs: PROBE_MS, signal };
   const [{ healthy }, { ready }, isGuarded] = await Promise.all([
     gatewayHealth(port, { ...bounds, token }),
-    gatewayReady(port, { ...bounds, token }),
+    gatewayReady(port, { ...bounds, token, hasChannels }),
     gatewayRefusesStrangers(port, bounds),
   ]);
   const faults = [

@@ -12,6 +12,8 @@ export class AgentNotReadyError extends Error {
 export interface Gateway {
   readonly port: number;
   readonly gatewayToken: string;
+  /** True if the agent's configuration has a channel. */
+  readonly hasChannels: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -61,11 +63,12 @@ export async function waitWhileStarting(
 async function* whileNotReady(
   containers: AgentContainers,
   agentId: string,
-  { port, gatewayToken: token, signal }: Gateway,
+  { port, gatewayToken: token, hasChannels, signal }: Gateway,
 ): AsyncGenerator<ContainerState | undefined> {
   const began = performance.now();
   for (;;) {
-    const probe = await gatewayReady(port, { timeoutMs: LAST_POLL_MS, token, signal });
+    const bounds = { timeoutMs: LAST_POLL_MS, token, hasChannels, signal };
+    const probe = await gatewayReady(port, bounds);
     if (probe.ready) return;
     signal.throwIfAborted();
     const probed = performance.now();

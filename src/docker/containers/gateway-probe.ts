@@ -29,6 +29,9 @@ const readyBody = z.object({
 /** Bytes of a probe's answer at most; a normal one has some hundred. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
+/** Failing parts that are read of an answer. */
+const MAX_FAILURES = 100;
+
 const JSON_TYPE = 'application/json';
 
 /**
@@ -47,11 +50,35 @@ export async function gatewayHealth(port: number, options: ProbeOptions) {
   });
 }
 
-/** Reports by `GET /readyz` whether the gateway accepts work. With the token, the answer lists `failing`. */
-export async function gatewayReady(port: number, options: ProbeOptions) {
+export interface ReadyOptions extends ProbeOptions {
+  /** True for an agent with channels: a channel that cannot sign in fails `/readyz`. */
+  readonly hasChannels?: boolean | undefined;
+}
+
+/**
+ * Reports whether the gateway accepts work: by `GET /startupz` for an agent with channels if its image
+ * supports that, otherwise by `GET /readyz`.
+ */
+export async function gatewayReady(port: number, { hasChannels, ...options }: ReadyOptions) {
   return within(options, async (bounds) => {
+    if (hasChannels === true) {
+      const started = await probe(port, '/startupz', healthBody, bounds);
+      if (!isMissing(started)) return { ...started, ready: isHealthy(started) };
+    }
     const result = await probe(port, '/readyz', readyBody, bounds);
     return { ...result, ready: isWell(result) && result.body?.ready !== false };
+  });
+}
+
+/** Returns the parts that fail `GET /readyz`, channels among them; undefined if the gateway does not say. */
+export async function gatewayFailures(
+  port: number,
+  options: ProbeOptions & { readonly token: string },
+): Promise<readonly string[] | undefined> {
+  return within(options, async (bounds) => {
+    const result = await probe(port, '/readyz', readyBody, bounds);
+    const failing = result.reachable ? result.body?.failing : undefined;
+    return failing?.filter((each) => typeof each === 'string').slice(0, MAX_FAILURES);
   });
 }
 

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isObject, type JsonObject } from '../../lib/json.js';
 import { GATEWAY_PORT, STATE_DIRECTORY } from './container-spec.js';
+import { channelConfig, tokenPaths } from './openclaw-channels.js';
 
 /** OpenClaw's state folder, relative to the state volume. */
 const STATE_FOLDER = '.openclaw';
@@ -47,6 +48,8 @@ export interface OpenClawOptions {
   readonly sizes?: { readonly contextWindow: number; readonly maxOutput: number } | undefined;
   /** The user's own settings (`config.runtime`); the platform's settings override them. */
   readonly userConfig?: unknown;
+  /** Names of the agent's credentials: channels whose tokens are among them are set up. */
+  readonly variables?: ReadonlySet<string>;
 }
 
 /** The runtime's own limits for a model unknown to it. */
@@ -59,7 +62,10 @@ const MAX_TOKENS = 8_192;
  */
 export function openClawConfig(options: OpenClawOptions): string {
   const user = isObject(options.userConfig) ? options.userConfig : {};
-  const platform = platformConfig(options);
+  const platform = {
+    ...platformConfig(options),
+    ...channelConfig(options.variables ?? new Set(), user),
+  };
   // `gateway` and `models` belong to the platform entirely; the user's are dropped, not merged.
   const { gateway: _gateway, models: _models, ...others } = user;
   return `${JSON.stringify(merge(others, platform), null, 2)}\n`;
@@ -111,15 +117,22 @@ const PLATFORMS = [
   ['update', 'checkOnStart'],
 ];
 
-/** Returns the platform's part of a configuration, by dotted paths. */
-export function platformPart(config: unknown): Record<string, unknown> {
-  return Object.fromEntries(PLATFORMS.map((path) => [path.join('.'), valueAt(config, path)]));
+/** Returns the platform's part of the configuration that it would write, by dotted paths. */
+export function platformPart(wanted: unknown): Record<string, unknown> {
+  return partAt(wanted, platformPaths(wanted));
 }
 
-/** Returns the paths of the platform's part in which two configurations differ. */
+/** Returns the paths of the platform's part in which a configuration differs from the wanted one. */
 export function platformDifferences(found: unknown, wanted: unknown): string[] {
-  const [here, there] = [platformPart(found), platformPart(wanted)];
+  const paths = platformPaths(wanted);
+  const [here, there] = [partAt(found, paths), partAt(wanted, paths)];
   return Object.keys(there).filter((path) => !isDeepStrictEqual(here[path], there[path]));
+}
+
+const platformPaths = (wanted: unknown): string[][] => [...PLATFORMS, ...tokenPaths(wanted)];
+
+function partAt(config: unknown, paths: readonly string[][]): Record<string, unknown> {
+  return Object.fromEntries(paths.map((path) => [path.join('.'), valueAt(config, path)]));
 }
 
 function valueAt(config: unknown, path: readonly string[]): unknown {

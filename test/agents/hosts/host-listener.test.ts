@@ -45,6 +45,7 @@ const acting = (parts: Partial<HostAccess>): HostAccess => {
     instances: unused,
     browse: unused,
     connect: unused,
+    failures: unused,
     ...parts,
   };
 };

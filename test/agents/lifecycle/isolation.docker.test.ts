@@ -338,6 +338,7 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/agents/clone': { ...missing, body: clone },
   'GET /api/agents/provision': { nobody: 401, bob: 200 },
   'POST /api/agents/provision': { nobody: 401, bob: 201, body: newAgent },
+  'POST /api/provision': { nobody: 401, bob: 201, body: newAgent },
   'GET /api/chat': { ...missing, query: () => `?agentId=${agentId}` },
   'POST /api/chat': { ...missing, body: () => ({ agentId, message: 'hello' }) },
   'GET /api/agent': { ...missing, query: () => `?agentId=${agentId}` },

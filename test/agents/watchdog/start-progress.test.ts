@@ -130,6 +130,7 @@ describe('the start of a container', () => {
   const gatewayAt = (port: number) => ({
     port,
     gatewayToken: 'token',
+    hasChannels: false,
     signal: new AbortController().signal,
   });
   async function listen(port: number): Promise<void> {

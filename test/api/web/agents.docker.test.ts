@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pagesOf } from '../../support/http.js';
+import { newAddress, pagesOf } from '../../support/http.js';
 import {
   ADMIN_EMAIL,
   testPlatform,
@@ -13,7 +13,7 @@ let platform: TestPlatform;
 
 // Without workers agents keep their initial state: these tests cover only the answers.
 beforeAll(async () => {
-  platform = await testPlatform({ workers: false });
+  platform = await testPlatform({ workers: false, env: { AGENT_HOST_CAPACITY: '1000' } });
 });
 afterAll(() => platform?.close());
 
@@ -181,6 +181,65 @@ describe('provisioning over the web API', () => {
   test('limits requests from one address to 100 per minute', async () => {
     const { headers } = await platform.web(undefined, 'GET', '/api/agents');
     expect(headers.get('ratelimit-limit')).toBe('100');
+  });
+});
+
+describe('provisioning with channels', () => {
+  const withChannels = (user: TestUser) =>
+    platform.web(user, 'POST', '/api/provision', {
+      body: { name: newName() },
+      // Each address has five requests a minute.
+      from: newAddress(),
+    });
+
+  test.each([
+    ['solo', 1],
+    ['collective', 3],
+    ['label', 10],
+  ] as const)('the plan %s allows %d agents in all, then returns 429', async (plan, limit) => {
+    const user = await platform.signUp(plan);
+    expect((await provision(user, { name: newName() })).status).toBe(201);
+    for (let made = 1; made < limit; made++) {
+      expect((await withChannels(user)).status).toBe(201);
+    }
+    const refused = await withChannels(user);
+    expect([refused.status, refused.body]).toMatchObject([
+      429,
+      { error: 'Agent limit reached', code: 'AGENT_LIMIT_REACHED', current: limit, limit },
+    ]);
+  });
+
+  test('the plan network has no limit there', async () => {
+    const user = await platform.signUp('network');
+    const { id } = (await withChannels(user)).body.agent;
+    await platform.asOwner(`
+      INSERT INTO agents
+      SELECT (jsonb_populate_record(a, jsonb_build_object(
+               'id', 'many-' || n, 'name', 'many ' || n, 'subdomain', 'many-' || n, 'port', null,
+               'subnet', null, 'desired', 'stopped'))).*
+        FROM agents a, generate_series(1, 100) n WHERE a.id = '${id}'`);
+    expect((await provision(user, { name: newName() })).status).toBe(429);
+    expect((await withChannels(user)).status).toBe(201);
+  });
+
+  test('one of fifty requests at once takes the last place', async () => {
+    const user = await platform.signUp('collective');
+    for (let made = 0; made < 2; made++) await withChannels(user);
+    const all = await Promise.all(Array.from({ length: 50 }, () => withChannels(user)));
+    const statuses = all.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 201)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(49);
+  });
+
+  test('the operator can switch provisioning off', async () => {
+    const off = await testPlatform({ workers: false, env: { PROVISIONING_ENABLED: 'false' } });
+    try {
+      const user = await off.signUp('solo');
+      const refused = await off.web(user, 'POST', '/api/provision', { body: { name: 'x' } });
+      expect([refused.status, refused.body.error]).toEqual([503, 'Provisioning is disabled']);
+    } finally {
+      await off.close();
+    }
   });
 });
 

@@ -13,6 +13,7 @@ import {
   openClawEnvironment,
   openClawSecrets,
 } from '../../../src/docker/containers/openclaw-config.js';
+import type { JsonObject } from '../../../src/lib/json.js';
 import { testDocker } from '../../support/docker.js';
 import { until } from '../../support/until.js';
 
@@ -54,13 +55,17 @@ export class OpenClawLab {
     return lab;
   }
 
-  /** Starts an agent with these secrets beside its tokens. */
-  async start(secrets: Readonly<Record<string, string>> = {}): Promise<AgentContainerSpec> {
+  /** Starts an agent with these secrets beside its tokens, and with settings of its user. */
+  async start(
+    secrets: Readonly<Record<string, string>> = {},
+    settings: JsonObject = {},
+  ): Promise<AgentContainerSpec> {
     const { port } = this.#provider.address() as AddressInfo;
     const config = openClawConfig({
       aiBaseUrl: `http://host.docker.internal:${port}/v1`,
       model: 'auto',
-      userConfig: { gateway: { auth: { mode: 'none' } }, models: { mode: 'merge' } },
+      userConfig: { ...settings, gateway: { auth: { mode: 'none' } }, models: { mode: 'merge' } },
+      variables: new Set(Object.keys(secrets)),
     });
     const { host } = this.fixture;
     const spec = await this.fixture.spec({
@@ -87,7 +92,7 @@ export class OpenClawLab {
     await containers.start(spec.agentId);
     try {
       await until(
-        async () => (await gatewayReady(spec.port, { timeoutMs: 1_000 })).ready,
+        async () => (await gatewayReady(spec.port, { timeoutMs: 1_000, hasChannels: true })).ready,
         READY_MS,
       );
     } catch (error) {

@@ -65,7 +65,7 @@ test(
         docker: lab.fixture.host,
         specs: {
           specOf: () => Promise.resolve(spec),
-          gatewayOf: () => Promise.resolve({ port, gatewayToken: token }),
+          gatewayOf: () => Promise.resolve({ port, gatewayToken: token, hasChannels: false }),
         },
       },
       { agentId, userId: spec.userId, host: 'local' },

@@ -117,7 +117,7 @@ export const AgentSecret = table(
 export const AgentCredential = table(
   'agent_credentials',
   {
-    /** The operation that introduces this version. */
+    /** The operation that introduces this version; an id of its own for one that the agent was created with. */
     operationId: key(text()),
     agentId: text(),
     userId: text(),
