@@ -20,7 +20,7 @@ const MAX_WAIT_MS = 5 * 60_000;
  */
 export function createHeartbeatActivities(
   sender: Pick<HeartbeatSender, 'send'>,
-  limiters: Pick<HostLimiters, 'heartbeats'>,
+  limiters: Pick<HostLimiters, 'turns'>,
 ) {
   return {
     /** Sends the heartbeat in the turn of the agent's owner: agents that hang do not block other owners. */
@@ -29,7 +29,7 @@ export function createHeartbeatActivities(
         const { cancellationSignal } = Context.current();
         const signal = AbortSignal.any([cancellationSignal, AbortSignal.timeout(MAX_WAIT_MS)]);
         const caller = { owner: agent.userId, signal };
-        return limiters.heartbeats.run(caller, () => sender.send(agent, cancellationSignal));
+        return limiters.turns.run(caller, () => sender.send(agent, cancellationSignal));
       }),
   };
 }

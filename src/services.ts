@@ -55,6 +55,7 @@ import { ProcessorEvents } from './billing/receive-events.js';
 import { SubscriptionStates } from './billing/subscription-states.js';
 import { ChannelStates } from './agents/channels/channel-states.js';
 import { Chats } from './agents/chat/chats.js';
+import { OwnerTurns } from './agents/chat/owner-turns.js';
 import type { Database } from './platform/database/database.js';
 import { FarcasterTokens } from './accounts/sign-in/farcaster/farcaster-tokens.js';
 import { QuickAuth } from './accounts/sign-in/farcaster/quick-auth.js';
@@ -206,6 +207,8 @@ export interface WorkerServices {
   readonly processorEvents: ProcessorEventEffects;
   readonly processorReadings: ProcessorReadings;
   readonly operationStore: OperationStore;
+  /** Turns of agents that no client waits for. */
+  readonly ownerTurns: OwnerTurns;
   readonly releases: ReleaseStore;
   readonly retention: Retention;
   readonly securityEvents: EventEffects;
@@ -423,6 +426,7 @@ export function createWorkerServices({
   const { ai } = settings;
   const models = new Models(ai);
   const router = new Router(models, ai.providers, ai.provider);
+  const ownerTurns = new OwnerTurns(database, secrets);
   const subscriptions = subscriptionParts(database, settings);
   return {
     agentPorts: new AgentPorts(database),
@@ -441,7 +445,7 @@ export function createWorkerServices({
     }),
     ledgerChain: { node: chainNode(settings), treasury: settings.chain.treasury },
     knownChains: { own: settings.chain.chainId, royalties: settings.chain.usdc.chainId },
-    heartbeats: new HeartbeatSender(database, secrets),
+    heartbeats: new HeartbeatSender(database, ownerTurns),
     mails: new MailSender({
       database,
       transport: configuredMail(settings.mail, webUrl, log),
@@ -453,6 +457,7 @@ export function createWorkerServices({
     processorEvents: new ProcessorEventEffects(database),
     processorReadings: new ProcessorReadings({ database, ...subscriptions }),
     operationStore: new OperationStore(database, secrets),
+    ownerTurns,
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),
     containerSpecs: new ContainerSpecs({

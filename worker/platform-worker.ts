@@ -76,8 +76,8 @@ const MAX_STEPS = 20_000;
  */
 const MAX_STARTS = 200;
 
-/** Heartbeats that wait in the worker; the rest wait in Temporal. */
-const MAX_HEARTBEATS = 1_000;
+/** Turns of agents, and those that wait in the worker; the rest wait in Temporal. */
+const MAX_TURNS = 1_000;
 
 const MAX_MAILS = 20;
 
@@ -237,7 +237,7 @@ export async function createHostWorkers(dependencies: HostDependencies): Promise
       ...common,
       taskQueue: heartbeatsTaskQueue(host),
       activities: createHeartbeatActivities(heartbeats, limiters),
-      maxConcurrentActivityTaskExecutions: MAX_HEARTBEATS,
+      maxConcurrentActivityTaskExecutions: MAX_TURNS,
     }),
   ]);
 }

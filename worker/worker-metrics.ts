@@ -20,13 +20,7 @@ export class PollingMetrics extends ProcessMetrics {
   }
 }
 
-const LIMITERS: readonly (keyof HostLimiters)[] = [
-  'calls',
-  'starts',
-  'pulls',
-  'copies',
-  'heartbeats',
-];
+const LIMITERS: readonly (keyof HostLimiters)[] = ['calls', 'starts', 'pulls', 'copies', 'turns'];
 
 const SUPERVISION = ['missing', 'stuck', 'blocked', 'unseen'] as const;
 

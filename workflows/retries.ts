@@ -164,6 +164,18 @@ export const heartbeat: ActivityOptions = {
   retry: { maximumAttempts: 1 },
 };
 
+/**
+ * A turn on behalf of an agent's owner: up to 10 minutes for its place, 10 for the answer and 5 for storage. It
+ * is retried, because the activity asks the agent at most once.
+ */
+export const ownerTurn: ActivityOptions = {
+  scheduleToStartTimeout: '10 minutes',
+  scheduleToCloseTimeout: '45 minutes',
+  startToCloseTimeout: '26 minutes',
+  heartbeatTimeout: '30 seconds',
+  retry: { initialInterval: '1 second', maximumInterval: '30 seconds', maximumAttempts: 20 },
+};
+
 /** 30 minutes over all attempts. */
 export const volumeCopy: ActivityOptions = {
   startToCloseTimeout: '1 day',

@@ -64,14 +64,27 @@ export async function keepMessage(
   });
 }
 
+/** The answer to a question was lost, and the question must not be sent again. */
+export class LostAnswerError extends Error {
+  override readonly name = 'LostAnswerError';
+}
+
+interface Repetition {
+  readonly answerId: string;
+  /** Milliseconds after which an unanswered question counts as dead. */
+  readonly longestMs: number;
+  /** True for a question that is sent at most once, even if its answer was lost. */
+  readonly isOnce: boolean;
+}
+
 /**
- * Stores a question before it is sent. Returns the answer if there is one: do not send the question again. An
- * unanswered request counts as dead after `longestMs`. @throws ConflictError while one is in flight.
+ * Stores a question before it is sent. Returns the answer if there is one: do not send the question again.
+ * @throws ConflictError while the question is in flight; LostAnswerError.
  */
 export async function beginTurn(
   tenant: TenantDatabase,
   question: NewMessage,
-  { answerId, longestMs }: { readonly answerId: string; readonly longestMs: number },
+  { answerId, isOnce, longestMs }: Repetition,
 ): Promise<MessageRow | undefined> {
   return tenant.transaction(async (db) => {
     await db.lock(`question:${question.id}`);
@@ -79,6 +92,7 @@ export async function beginTurn(
     if (asked) {
       const answered = await db.Message.findByPk(answerId);
       if (answered?.status === 'complete') return answered;
+      if (isOnce) throw new LostAnswerError('The answer was lost');
       if (!answered && Date.now() - asked.createdAt.getTime() < longestMs) {
         throw new ConflictError(
           'The question is still being answered: retry later',

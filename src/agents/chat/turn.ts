@@ -26,14 +26,16 @@ export interface TurnQuestion {
   readonly conversation: string;
   /** Stays the same when the request is repeated: its turn then happens once. */
   readonly requestId?: string;
+  /** True if the question is never sent again under its `requestId`, even with another text. */
+  readonly isOnce?: boolean;
 }
 
 /** A turn by the request that caused it. */
-export interface TurnRef extends Required<TurnQuestion> {
+export interface TurnRef extends Required<Omit<TurnQuestion, 'isOnce'>> {
   readonly agentId: string;
 }
 
-const messageId = (
+export const messageId = (
   { agentId, conversation, message, requestId }: TurnRef,
   role: 'user' | 'assistant',
 ): string => deterministicUuid([requestId, agentId, conversation, message, role]);
@@ -66,7 +68,7 @@ const KEEPING: Keeping = { retryMs: 500, mostMs: 5 * 60_000, waitMs: 10_000 };
 /**
  * Yields an answer in pieces, then the whole, and stores both sides, also an incomplete answer. Storing is
  * retried for minutes without the database, but the reader still gets the answer.
- * @throws the answer's error; ConflictError while the same request is in flight.
+ * @throws the answer's error; ConflictError while the same request is in flight; LostAnswerError.
  */
 export async function* chatTurn(
   tenant: TenantDatabase,
@@ -75,10 +77,10 @@ export async function* chatTurn(
   answer: AsyncIterable<string>,
   keeping: Partial<Keeping> = {},
 ): AsyncGenerator<TurnEvent> {
-  const { conversation, message, requestId = randomUUID() } = question;
+  const { conversation, isOnce = false, message, requestId = randomUUID() } = question;
   const bounds = { ...KEEPING, ...keeping };
   const side = { agentId: agent.id, userId: agent.userId, conversation };
-  const ref = { agentId: agent.id, conversation, message, requestId };
+  const ref = { agentId: agent.id, conversation, message: isOnce ? '' : message, requestId };
   const answerId = messageId(ref, 'assistant');
   const asked = {
     id: messageId(ref, 'user'),
@@ -87,7 +89,7 @@ export async function* chatTurn(
     status: 'complete',
   } as const;
   const longestMs = ANSWER_TIMEOUT_MS + bounds.mostMs;
-  const before = await beginTurn(tenant, { ...side, ...asked }, { answerId, longestMs });
+  const before = await beginTurn(tenant, { ...side, ...asked }, { answerId, isOnce, longestMs });
   if (before) {
     yield* replayedTurn(before);
     return;

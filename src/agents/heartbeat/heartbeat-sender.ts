@@ -1,12 +1,8 @@
 import { Op } from 'sequelize';
 import type { AgentRef } from '../../types/agent-ref.js';
-import { readGatewayToken } from '../credentials/agent-secrets.js';
-import { findAgent } from '../agents/agents.js';
-import { trimConversation } from '../chat/messages.js';
-import { askGateway } from '../hosts/gateway.js';
-import { chatTurn } from '../chat/turn.js';
+import { BadGatewayError } from '../../lib/errors.js';
+import type { OwnerTurns } from '../chat/owner-turns.js';
 import type { Database } from '../../platform/database/database.js';
-import type { SecretBox } from '../../platform/secrets/secret-box.js';
 
 /** The conversation for heartbeats of every agent; users can read it like any other. */
 export const HEARTBEAT_CONVERSATION = 'heartbeat';
@@ -15,10 +11,7 @@ const PROMPT =
   'Heartbeat: look at what you were asked to keep an eye on. ' +
   'Do what is due and say what you did. If nothing is, answer HEARTBEAT_OK.';
 
-const ANSWER_TIMEOUT_MS = 60_000;
-
-/** Newest messages that are kept in these conversations. */
-const MAX_MESSAGES = 200;
+const QUESTION = { conversation: HEARTBEAT_CONVERSATION, text: PROMPT, timeoutMs: 60_000 };
 
 const PAGE = 50;
 
@@ -30,11 +23,11 @@ export interface AgentPage {
 
 export class HeartbeatSender {
   readonly #database: Database;
-  readonly #secrets: SecretBox;
+  readonly #turns: Pick<OwnerTurns, 'ask'>;
 
-  constructor(database: Database, secrets: SecretBox) {
+  constructor(database: Database, turns: Pick<OwnerTurns, 'ask'>) {
     this.#database = database;
-    this.#secrets = secrets;
+    this.#turns = turns;
   }
 
   /**
@@ -68,24 +61,8 @@ export class HeartbeatSender {
    * @throws BadGatewayError if the agent's gateway fails. Do not retry: the call may have cost tokens.
    */
   async send(agent: AgentRef, signal: AbortSignal): Promise<'answered' | 'skipped'> {
-    const tenant = this.#database.asUser(agent.userId);
-    const row = await findAgent(tenant, agent.agentId);
-    const runsHere = row?.desired === 'running' && row.status === 'active';
-    if (!runsHere || row.host !== agent.host || row.port === null) return 'skipped';
-    const gateway = {
-      port: row.port,
-      token: await readGatewayToken(tenant, this.#secrets, row.id),
-    };
-    const question = { message: PROMPT, conversation: HEARTBEAT_CONVERSATION };
-    const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
-    try {
-      const answer = askGateway(gateway, question, bounded);
-      for await (const event of chatTurn(tenant, row, question, answer)) {
-        if (event.kind === 'done') return 'answered';
-      }
-      throw new TypeError('The turn ended without a message');
-    } finally {
-      await trimConversation(tenant, row.id, HEARTBEAT_CONVERSATION, MAX_MESSAGES);
-    }
+    const end = await this.#turns.ask(agent, QUESTION, signal);
+    if (end.kind === 'failed') throw new BadGatewayError(end.reason);
+    return end.kind;
   }
 }

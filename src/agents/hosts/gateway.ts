@@ -39,8 +39,9 @@ export async function* askGateway(
   gateway: Gateway,
   question: { readonly message: string; readonly conversation: string },
   signal: AbortSignal,
+  timeoutMs = ANSWER_TIMEOUT_MS,
 ): AsyncGenerator<string> {
-  const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   let length = 0;
   let empty = 0;
   try {

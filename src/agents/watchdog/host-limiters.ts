@@ -8,14 +8,15 @@ export interface HostLimiters {
   readonly starts: FairLimiter;
   readonly pulls: FairLimiter;
   readonly copies: FairLimiter;
-  readonly heartbeats: FairLimiter;
+  /** Turns of agents on behalf of their owners, heartbeats included. */
+  readonly turns: FairLimiter;
 }
 
 /** More calls at once only make each of them time out: they are mostly Docker's own work. */
 const CALLS = 40;
 const PULLS = 4;
 const COPIES = 4;
-const HEARTBEATS = 20;
+const TURNS = 20;
 
 /** Returns how many agents start at a time on a host with so many cores. */
 export const startsOn = (cores: number): number => Math.max(4, 2 * cores);
@@ -26,6 +27,6 @@ export function hostLimiters(starts: number): HostLimiters {
     starts: new FairLimiter({ atOnce: starts }),
     pulls: new FairLimiter({ atOnce: PULLS }),
     copies: new FairLimiter({ atOnce: COPIES }),
-    heartbeats: new FairLimiter({ atOnce: HEARTBEATS }),
+    turns: new FairLimiter({ atOnce: TURNS }),
   };
 }

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { UnavailableError } from '../../../src/lib/errors.js';
+import { OwnerTurns } from '../../../src/agents/chat/owner-turns.js';
 import { HeartbeatSender } from '../../../src/agents/heartbeat/heartbeat-sender.js';
 import type {
   HeartbeatScheduler,
@@ -16,6 +17,8 @@ import { noticeLost, scheduleHeartbeats } from '../../../worker/schedule-heartbe
 import { queryRows } from '../../platform/database/catalog.js';
 import { insertSql, ROWS } from '../../platform/database/rows.js';
 import { testDatabase, type TestDatabase } from '../../support/postgres.js';
+
+const secrets = new SecretBox(ringOf(Buffer.alloc(32)));
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -101,7 +104,7 @@ test('skips a heartbeat that cannot be scheduled, and ends the pass while Tempor
 });
 
 test('sends no heartbeat from an outdated schedule, and schedules its setting again', async () => {
-  const sender = new HeartbeatSender(database.db, new SecretBox(ringOf(Buffer.alloc(32))));
+  const sender = new HeartbeatSender(database.db, new OwnerTurns(database.db, secrets));
   const { updatedAt: first } = await set({ frequency: '5m', enabled: true });
   const schedules = new Schedules();
   await schedules.follow();

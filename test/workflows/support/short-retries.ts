@@ -46,6 +46,11 @@ export const processorCall = onContainer;
 export const billingPass = onContainer;
 export const untilOver = onContainer;
 export const handingOver = onContainer;
+export const ownerTurn: ActivityOptions = {
+  scheduleToStartTimeout: '2 seconds',
+  startToCloseTimeout: '5 seconds',
+  retry,
+};
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '2 seconds',
   startToCloseTimeout: '5 seconds',

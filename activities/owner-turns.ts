@@ -1,0 +1,83 @@
+import { Context } from '@temporalio/activity';
+import type { OwnerQuestion, OwnerTurns, TurnEnd } from '../src/agents/chat/owner-turns.js';
+import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
+import type { FairLimiter, Release } from '../src/lib/fair-limiter.js';
+import type { AgentRef } from '../src/types/agent-ref.js';
+import { heartbeating } from './docker-activity.js';
+import { asApplicationFailure } from './failures.js';
+
+/** Milliseconds that a turn waits for its place on the host (`workflows/retries.ts`). */
+const MAX_WAIT_MS = 10 * 60_000;
+
+const NO_PLACE: TurnEnd = {
+  kind: 'skipped',
+  reason: "The agent's host was busy with other turns for too long",
+};
+
+/** A turn as workflow histories have it. */
+export interface OwnerTurn {
+  readonly id: string;
+  readonly agent: AgentRef;
+}
+
+/** The rows of an area's turns: texts stay in the database, and out of workflow histories. */
+export interface TurnArea {
+  /** Returns the question of a turn; undefined if the turn is over. */
+  question(turn: OwnerTurn): Promise<OwnerQuestion | undefined>;
+  /** Stores the end of a turn. Idempotent. */
+  finish(turn: OwnerTurn, end: TurnEnd): Promise<void>;
+}
+
+interface HostParts {
+  readonly turns: Pick<OwnerTurns, 'ask'>;
+  readonly limiters: Pick<HostLimiters, 'turns'>;
+}
+
+/** Returns the activity that asks an agent of this host, at most once for each turn (`retries.ownerTurn`). */
+export const askInTurn =
+  ({ limiters, turns }: HostParts, area: TurnArea) =>
+  (turn: OwnerTurn): Promise<TurnEnd['kind']> =>
+    asApplicationFailure(() =>
+      heartbeating(async () => {
+        const { cancellationSignal } = Context.current();
+        const { agent, id } = turn;
+        const release = await placeOf(limiters.turns, agent.userId);
+        try {
+          const question = await area.question(turn);
+          if (!question) return 'skipped';
+          const end = release
+            ? await turns.ask(agent, { ...question, id }, cancellationSignal)
+            : NO_PLACE;
+          await area.finish(turn, end);
+          return end.kind;
+        } finally {
+          release?.();
+        }
+      }),
+    );
+
+/** Returns the activity that ends a turn that its host does not carry out; runs anywhere, as a record. */
+export const endLostTurn =
+  (turns: Pick<OwnerTurns, 'endOf'>, area: TurnArea) =>
+  (turn: OwnerTurn): Promise<TurnEnd['kind']> =>
+    asApplicationFailure(async () => {
+      const { agent, id } = turn;
+      const question = await area.question(turn);
+      if (!question) return 'skipped';
+      const { conversation } = question;
+      const end = await turns.endOf(agent, { id, conversation });
+      await area.finish(turn, end);
+      return end.kind;
+    });
+
+/** Waits for a place of the owner; undefined if none became free in time. */
+async function placeOf(limiter: FairLimiter, owner: string): Promise<Release | undefined> {
+  const { cancellationSignal } = Context.current();
+  const signal = AbortSignal.any([cancellationSignal, AbortSignal.timeout(MAX_WAIT_MS)]);
+  try {
+    return await limiter.acquire({ owner, signal });
+  } catch (error) {
+    if (cancellationSignal.aborted) throw error;
+    return undefined;
+  }
+}

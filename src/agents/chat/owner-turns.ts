@@ -1,0 +1,128 @@
+import { BadGatewayError } from '../../lib/errors.js';
+import type { Database } from '../../platform/database/database.js';
+import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import type { AgentRef } from '../../types/agent-ref.js';
+import { findAgent } from '../agents/agents.js';
+import { readGatewayToken } from '../credentials/agent-secrets.js';
+import { askGateway } from '../hosts/gateway.js';
+import { LostAnswerError, trimConversation } from './messages.js';
+import { chatTurn, messageId, type AnswerMessage } from './turn.js';
+
+/** Milliseconds that an agent may take for an answer that no client waits for. */
+const ANSWER_TIMEOUT_MS = 10 * 60_000;
+
+/** Milliseconds for which an answer is kept in memory while the database is away. */
+const STORING_MS = 5 * 60_000;
+
+/** Newest messages that are kept in these conversations. */
+const MAX_MESSAGES = 200;
+
+/** A turn by its id, under which the agent is asked at most once. */
+export interface OwnerTurnRef {
+  readonly id: string;
+  readonly conversation: string;
+}
+
+export interface OwnerQuestion {
+  /** Without an id the agent is asked each time. */
+  readonly id?: string;
+  readonly conversation: string;
+  readonly text: string;
+  /** Milliseconds for the answer; ten minutes by default. */
+  readonly timeoutMs?: number;
+}
+
+export type TurnEnd =
+  | { readonly kind: 'answered'; readonly answer: string }
+  /** The agent was not asked. */
+  | { readonly kind: 'skipped'; readonly reason: string }
+  /** The agent was asked, and is never asked again under the same id. */
+  | { readonly kind: 'failed'; readonly reason: string };
+
+const LOST: TurnEnd = {
+  kind: 'failed',
+  reason: 'The answer was lost when the platform restarted. The agent is not asked again',
+};
+
+const NOT_RUNNING: TurnEnd = { kind: 'skipped', reason: 'The agent is not running' };
+
+const NOT_REACHED: TurnEnd = {
+  kind: 'skipped',
+  reason: "The agent's host could not be reached in time",
+};
+
+/** Turns of agents on behalf of their owners: for heartbeats, tasks and the like. */
+export class OwnerTurns {
+  readonly #database: Database;
+  readonly #secrets: SecretBox;
+
+  constructor(database: Database, secrets: SecretBox) {
+    this.#database = database;
+    this.#secrets = secrets;
+  }
+
+  /**
+   * Asks an agent of this host and stores both messages. A turn with an id that was asked before ends with
+   * its stored answer, or as failed.
+   * @throws the signal's reason, and errors of the database; call again only with an id.
+   */
+  async ask(agent: AgentRef, question: OwnerQuestion, signal: AbortSignal): Promise<TurnEnd> {
+    const { conversation, id, text, timeoutMs = ANSWER_TIMEOUT_MS } = question;
+    const tenant = this.#database.asUser(agent.userId);
+    if (id !== undefined) {
+      const earlier = await this.#earlier(agent, { id, conversation });
+      if (earlier) return earlier;
+    }
+    const row = await findAgent(tenant, agent.agentId);
+    const runsHere = row?.desired === 'running' && row.status === 'active';
+    if (!runsHere || row.host !== agent.host || row.port === null) return NOT_RUNNING;
+    const gateway = {
+      port: row.port,
+      token: await readGatewayToken(tenant, this.#secrets, row.id),
+    };
+    const asked = {
+      message: text,
+      conversation,
+      ...(id !== undefined && { requestId: id, isOnce: true }),
+    };
+    try {
+      const answer = askGateway(gateway, asked, signal, timeoutMs);
+      // A repeated call finds the answer only if it was stored.
+      const keeping = id === undefined ? {} : { mostMs: STORING_MS, waitMs: STORING_MS };
+      for await (const event of chatTurn(tenant, row, asked, answer, keeping)) {
+        if (event.kind === 'done') return { kind: 'answered', answer: event.message.content };
+      }
+      throw new TypeError('The turn ended without a message');
+    } catch (error) {
+      if (error instanceof BadGatewayError) return { kind: 'failed', reason: error.message };
+      if (error instanceof LostAnswerError) return LOST;
+      throw error;
+    } finally {
+      await trimConversation(tenant, row.id, conversation, MAX_MESSAGES);
+    }
+  }
+
+  /** Returns the end of a turn that nothing carries out any more, because its host or worker is gone. */
+  async endOf(agent: AgentRef, turn: OwnerTurnRef): Promise<TurnEnd> {
+    return (await this.#earlier(agent, turn)) ?? NOT_REACHED;
+  }
+
+  /** Returns the end of a turn whose question was sent before; undefined if none was. */
+  async #earlier(
+    { agentId, userId }: AgentRef,
+    { conversation, id }: OwnerTurnRef,
+  ): Promise<TurnEnd | undefined> {
+    const ref = { agentId, conversation, message: '', requestId: id };
+    const stored = await this.#database.asUser(userId).transaction(async (db) => ({
+      question: await db.Message.findByPk(messageId(ref, 'user')),
+      answer: await db.Message.findByPk(messageId(ref, 'assistant')),
+    }));
+    if (stored.answer?.status === 'complete') return answered(stored.answer);
+    return stored.question ? LOST : undefined;
+  }
+}
+
+const answered = ({ content }: Pick<AnswerMessage, 'content'>): TurnEnd => ({
+  kind: 'answered',
+  answer: content,
+});
