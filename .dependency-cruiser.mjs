@@ -6,7 +6,7 @@
 /** Groups of `src/`, lowest first: a group imports itself and the groups before it. */
 const LAYERS = [
   ...['lib', 'types', 'platform', 'notifications', 'workspace', 'docker', 'money'],
-  ...['accounts', 'billing', 'ai', 'pages', 'agents', 'bus', 'gateway', 'retention'],
+  ...['accounts', 'billing', 'ai', 'pages', 'feeds', 'agents', 'bus', 'gateway', 'retention'],
   ...['account-lifecycle', 'doctor'],
 ];
 

@@ -53,8 +53,8 @@ const DEV = [
   'test/workflows/support',
   'test/workflows/recipe',
 ];
-/** The catalogue of models, which the programs read at their start. */
-const MODELS = 'models.json';
+/** Files of settings that the programs read at their start. */
+const SHIPPED = ['models.json', 'datafeeds.json'];
 const PROGRAMS = [
   'api/main.ts',
   'api/containers/main.ts',
@@ -79,7 +79,7 @@ const bundled = ['src', 'workflows', 'activities'];
 
 try {
   await ifChanged('sources', sources, transpile);
-  await ifChanged('models', [MODELS], copyModels);
+  await ifChanged('shipped', SHIPPED, copyShipped);
   await ifChanged('programs', sources, bundlePrograms);
   await ifChanged('workspace-helper', ['src'], bundleHelper);
   await ifChanged('workflow-bundle', bundled, bundleWorkflows);
@@ -132,8 +132,8 @@ async function transpile(files) {
   console.log(`Built ${files.length} files in ${seconds(started)}.`);
 }
 
-function copyModels() {
-  copyFileSync(path.join(root, MODELS), path.join(dist, MODELS));
+function copyShipped() {
+  for (const file of SHIPPED) copyFileSync(path.join(root, file), path.join(dist, file));
 }
 
 /** Bundles the programs into the places of their source files; code that several use is in `chunks/`, once. */

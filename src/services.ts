@@ -57,6 +57,7 @@ import { ChannelStates } from './agents/channels/channel-states.js';
 import { Chats } from './agents/chat/chats.js';
 import { OwnerTurns } from './agents/chat/owner-turns.js';
 import type { Database } from './platform/database/database.js';
+import { DataFeeds } from './feeds/data-feeds.js';
 import { FarcasterTokens } from './accounts/sign-in/farcaster/farcaster-tokens.js';
 import { QuickAuth } from './accounts/sign-in/farcaster/quick-auth.js';
 import { Gateway } from './gateway/gateway.js';
@@ -138,6 +139,7 @@ export interface ApiServices {
   readonly apiKeys: ApiKeyLookup;
   readonly apiKeyValidator: ApiKeyValidator;
   readonly bus: Bus;
+  readonly dataFeeds: DataFeeds;
   readonly busSignatures: BusSignatures;
   readonly busWebhooks: BusWebhooks;
   /** The chain of payments. */
@@ -271,6 +273,11 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     }),
     busSignatures: new BusSignatures(database, secrets),
     busWebhooks: new BusWebhooks({ secrets, outbound: platformOutbound(settings) }),
+    dataFeeds: new DataFeeds({
+      database,
+      outbound: platformOutbound(settings),
+      feeds: settings.feeds.feeds,
+    }),
     chain,
     channelStates: new ChannelStates(directory),
     chats: new Chats(directory, ai.router),

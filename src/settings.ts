@@ -11,6 +11,7 @@ import { area, variable } from './platform/environment/area.js';
 import { readAreas, type Environment } from './platform/environment/read.js';
 import { textAs } from './platform/environment/types.js';
 import { farcasterSettings } from './accounts/sign-in/farcaster/settings.js';
+import { feedSettings } from './feeds/settings.js';
 import { hostSettings } from './agents/hosts/settings.js';
 import { httpSettings } from './platform/http/settings.js';
 import { identityProviderSettings } from './accounts/sign-in/identity-provider/settings.js';
@@ -49,6 +50,7 @@ export const AREAS = {
   mail: mailSettings,
   notifications: notificationSettings,
   outbound: outboundSettings,
+  feeds: feedSettings,
   retention: retentionSettings,
   workspace: workspaceSettings,
   process: processSettings,

@@ -8,6 +8,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Bus', 'Signed messages between agents, and their webhooks'],
   ['Chat', 'Conversations with agents'],
   ['Clones', 'Copies of agents, paid for on the chain'],
+  ['Data feeds', 'Items of public feeds, such as news, releases and rates'],
   ['Demo', 'Chat with a model, without an account'],
   ['Deployments', 'Agents and plans that services request for users'],
   ['Files', "Files and git of agents' workspaces and of the operators' folder"],

@@ -17,6 +17,7 @@ export interface WebDependencies extends Pick<
   | 'chats'
   | 'checkouts'
   | 'clones'
+  | 'dataFeeds'
   | 'demoBudget'
   | 'farcaster'
   | 'payingSessions'

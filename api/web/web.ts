@@ -14,6 +14,7 @@ import { browseEndpoints } from './browse.js';
 import { chatEndpoints } from './chat.js';
 import { cloneEndpoints } from './clones.js';
 import { costEndpoints } from './cost.js';
+import { dataFeedEndpoints } from './datafeeds.js';
 import { demoEndpoints } from './demo.js';
 import { creditEndpoints } from './credits.js';
 import type { WebDependencies } from './dependencies.js';
@@ -73,6 +74,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...heartbeatEndpoints(dependencies),
     ...demoEndpoints(dependencies),
     ...modelEndpoints(dependencies),
+    ...dataFeedEndpoints(dependencies),
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
     ...billingEndpoints(dependencies),

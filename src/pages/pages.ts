@@ -8,7 +8,7 @@ import { cacheTime } from './cache-time.js';
 import { PageCache } from './page-cache.js';
 import type { FetchedPage, PageReadings, Reading } from './read-page.js';
 import { ReadingProcesses, type ReadingBounds } from './reading-processes.js';
-import { SingleFlight } from './single-flight.js';
+import { SingleFlight } from '../lib/single-flight.js';
 
 /** The `User-Agent` header sent to a page's server. */
 const USER_AGENT = 'AgentPlatform-WebSummarizer/1.0';

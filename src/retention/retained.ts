@@ -29,6 +29,7 @@ export const RETAINED = [
   'payment-sessions',
   'payments',
   'x402-payments',
+  'data-feeds',
   'events',
   'accounts',
 ] as const;

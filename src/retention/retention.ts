@@ -108,6 +108,11 @@ const OLD_X402_PAYMENTS = `
   SELECT id FROM x402_payments WHERE sent_at < now() - ${AGE}
    ORDER BY sent_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** Feeds that nobody has read for long, such as those that are no longer offered. */
+const OLD_FEEDS = `
+  SELECT id FROM data_feeds WHERE tried_at < now() - ${AGE}
+   ORDER BY tried_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
 /** Answers whose keys are free again. Triggers subtract their bytes from the sum of their owner. */
 const OLD_ANSWERS = `
   SELECT ctid FROM idempotency_keys WHERE created_at < now() - make_interval(hours => ${KEEP_HOURS})
@@ -162,6 +167,8 @@ export class Retention {
         return this.#delete('subscription_checkouts', OLD_PLAN_CHECKOUTS, this.#settings.payments);
       case 'processor-events':
         return this.#delete('processor_events', OLD_PROCESSOR_EVENTS, this.#settings.payments);
+      case 'data-feeds':
+        return this.#delete('data_feeds', OLD_FEEDS, this.#settings.operations);
       case 'mail-tokens':
         return this.#delete('mail_tokens', expired('mail_tokens'), 0);
       case 'mails':

@@ -54,6 +54,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   risc_events: bound('signed by the identity provider', { kind: 'security-events' }),
   checkouts: bound('30 a minute for each user', { kind: 'checkouts' }),
   subscription_checkouts: bound('30 a minute for each user', { kind: 'plan-checkouts' }),
+  data_feeds: bound('one for each feed of the operator', { kind: 'data-feeds' }),
   processor_events: bound('signed by the payment processor', { kind: 'processor-events' }),
   reset_mail_stops: bound('signed by the identity provider', { kind: 'reset-mail-stops' }),
   mails: bound('five links, and 60 notices, of a kind an hour to one address', { kind: 'mails' }),

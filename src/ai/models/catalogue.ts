@@ -1,4 +1,9 @@
 import * as z from 'zod';
+import {
+  parseSettings,
+  placeOf,
+  SettingsFileError,
+} from '../../platform/environment/settings-file.js';
 import { PLANS, type Plan } from '../../types/plans.js';
 import { PROVIDER_NAMES, type ProviderName } from '../completion/provider-names.js';
 
@@ -45,11 +50,6 @@ export interface Catalogue {
     /** The models that the gateway sells at its fixed price. */
     readonly gateway: readonly string[];
   };
-}
-
-/** A catalogue that cannot be used; the message is the end of a sentence that names the file. */
-export class CatalogueError extends Error {
-  override readonly name = 'CatalogueError';
 }
 
 const MAX_MODELS = 1_000;
@@ -115,10 +115,10 @@ const lists = z.strictObject({
 
 const file = lists.extend({ models: z.array(z.unknown()).min(1).max(MAX_MODELS) });
 
-/** Reads a catalogue. @throws CatalogueError that names the family of the wrong entry */
+/** Reads a catalogue. @throws SettingsFileError that names the family of the wrong entry */
 export function readCatalogue(text: string): Catalogue {
-  const { data, error } = file.safeParse(parsed(text));
-  if (error) throw new CatalogueError(`is wrong at ${placeOf(error)}`);
+  const { data, error } = file.safeParse(parseSettings(text));
+  if (error) throw new SettingsFileError(`is wrong at ${placeOf(error)}`);
   const models = data.models.map(readModel);
   requireUnique(models);
   const { tiers, defaults } = data;
@@ -138,14 +138,6 @@ export function readCatalogue(text: string): Catalogue {
   return { models, tiers, defaults };
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new CatalogueError('is not JSON');
-  }
-}
-
 function readModel(given: unknown, index: number): CatalogueModel {
   const { data, error } = model.safeParse(given);
   if (data) return data;
@@ -153,14 +145,7 @@ function readModel(given: unknown, index: number): CatalogueModel {
   const name = known
     ? `the model "${known.family}"`
     : `a model without a family, number ${index + 1}`;
-  throw new CatalogueError(`has ${name} with a wrong ${placeOf(error)}`);
-}
-
-/** Returns the place and the kind of the first problem, such as `inputCost (Invalid input)`. */
-function placeOf({ issues: [issue] }: z.ZodError): string {
-  const keys = issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
-  const place = [...(issue?.path ?? []), ...keys].map(String).join('.');
-  return `${place === '' ? 'entry' : place} (${issue?.message ?? 'it is wrong'})`;
+  throw new SettingsFileError(`has ${name} with a wrong ${placeOf(error)}`);
 }
 
 function requireUnique(models: readonly CatalogueModel[]): void {
@@ -169,9 +154,9 @@ function requireUnique(models: readonly CatalogueModel[]): void {
     const ids = Object.entries(servedBy).map(([provider, name]) => `${provider}/${name}`);
     for (const id of [own, ...ids]) {
       if (seen.has(id))
-        throw new CatalogueError(`has the model "${own}" with "${id}" a second time`);
+        throw new SettingsFileError(`has the model "${own}" with "${id}" a second time`);
       if (id.length > MAX_ID_LENGTH) {
-        throw new CatalogueError(
+        throw new SettingsFileError(
           `has the model "${own}" with a name of more than ${MAX_ID_LENGTH} characters`,
         );
       }
@@ -187,9 +172,9 @@ function requireServed(
   provider: string | undefined,
 ): void {
   if (!found)
-    throw new CatalogueError(`names the model "${name}" in ${place}, but has no such model`);
+    throw new SettingsFileError(`names the model "${name}" in ${place}, but has no such model`);
   if (provider !== undefined && !Object.hasOwn(found.servedBy, provider)) {
-    throw new CatalogueError(
+    throw new SettingsFileError(
       `names the model "${name}" in ${place}, but ${provider} does not serve it`,
     );
   }

@@ -1,6 +1,7 @@
 import { address } from '../../platform/environment/address.js';
 import { NO_PRIVATE_HOSTS } from '../../platform/environment/private-hosts.js';
 import { area, variable, type Mode, type SettingsOf } from '../../platform/environment/area.js';
+import { problemOfFile } from '../../platform/environment/settings-file.js';
 import { choice, count, text, textAs, textMatching } from '../../platform/environment/types.js';
 import {
   PROVIDER_BASE_URLS,
@@ -8,7 +9,6 @@ import {
   type ProviderConfig,
   type ProviderName,
 } from '../completion/provider-names.js';
-import { CatalogueError } from '../models/catalogue.js';
 import { loadCatalogue, SHIPPED_FILE } from '../models/catalogue-file.js';
 
 const MODEL_TIMEOUT_MS = 30_000;
@@ -70,16 +70,11 @@ export const aiSettings = area(
       catalogue: loadCatalogue(modelsFile),
     };
   },
-  ({ modelsFile }) => {
-    try {
-      loadCatalogue(modelsFile);
-      return [];
-    } catch (error) {
-      if (!(error instanceof CatalogueError)) throw error;
-      const named = modelsFile === undefined ? SHIPPED_FILE : 'the file that AI_MODELS_FILE names';
-      return [`${named} ${error.message}`];
-    }
-  },
+  ({ modelsFile }) =>
+    problemOfFile(
+      () => loadCatalogue(modelsFile),
+      modelsFile === undefined ? SHIPPED_FILE : 'the file that AI_MODELS_FILE names',
+    ),
 );
 
 function providerVariables(name: ProviderName, mode: Mode) {

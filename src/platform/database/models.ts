@@ -5,6 +5,7 @@ import * as agents from './tables/agents.js';
 import * as billing from './tables/billing.js';
 import * as bus from './tables/bus.js';
 import * as clones from './tables/clones.js';
+import * as feeds from './tables/feeds.js';
 import * as gas from './tables/gas.js';
 import * as heartbeats from './tables/heartbeats.js';
 import * as hosts from './tables/hosts.js';
@@ -62,6 +63,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(paymentSettlements),
   ...Object.values(x402Payments),
   ...Object.values(billing),
+  ...Object.values(feeds),
   ...Object.values(bus),
   ...Object.values(verifications),
 ];

@@ -28,6 +28,8 @@ export interface OutboundCall {
   /** Most bytes of the body, both compressed and decompressed. */
   readonly maxBytes: number;
   readonly types: readonly string[];
+  /** True if a 304 is an answer, with an empty body: the headers ask for a change. */
+  readonly isConditional?: boolean;
   /** The signal that ends the whole call: name resolution, connection and a slow body. */
   readonly signal: AbortSignal;
   /** Called before each connection to a host, including the first. Returns a function that frees the place. */
@@ -54,6 +56,7 @@ export interface CheckedTarget extends Target {
 export interface OutboundResponse {
   /** The final URL after all redirects. */
   readonly url: string;
+  readonly isNotModified: boolean;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: Buffer;
 }
@@ -138,8 +141,9 @@ export class OutboundClient {
         const { location } = response.headers;
         const status = response.statusCode ?? 0;
         if (REDIRECTS.has(status) && location !== undefined) return { location: asUtf8(location) };
-        const body = await readBody(response, status, call);
-        return { url: target.url.href, headers: response.headers, body };
+        const isNotModified = status === 304 && call.isConditional === true;
+        const body = isNotModified ? Buffer.alloc(0) : await readBody(response, status, call);
+        return { url: target.url.href, headers: response.headers, isNotModified, body };
       });
     } finally {
       leave?.();

@@ -10,7 +10,7 @@ const COMPILER = path.join(projectRoot, 'node_modules/@typescript/native/bin/tsc
 /** The product and the files that its tests need. */
 const COPIED = [
   ...['src', 'api', 'workflows', 'activities', 'temporal', 'worker', 'dev', 'test'],
-  ...['package.json', 'package-lock.json', 'tsconfig.json', 'models.json'],
+  ...['package.json', 'package-lock.json', 'tsconfig.json', 'models.json', 'datafeeds.json'],
 ];
 
 /** Returns the code blocks of a section of docs/adding.md, in order. */

@@ -347,6 +347,8 @@ const WEB: Readonly<Record<string, Visit>> = {
     body: () => ({ action: 'set-credential', agentId, name: 'OF_BOB', value: 'of bob' }),
   },
   'GET /api/models': { nobody: 401, bob: 200 },
+  // Equal for every user.
+  'GET /api/datafeeds': { nobody: 401, bob: 200 },
   'GET /api/demo/chat': { nobody: 200, bob: 200 },
   'POST /api/demo/chat': { nobody: 200, bob: 200, body: () => ({ message: 'hello' }) },
   'GET /api/instance/:userId': missing,

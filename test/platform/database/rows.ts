@@ -31,6 +31,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     const id = n === 1 ? user : `${user}-${n}`;
     return { jti: id, id, matching: 'subject' };
   },
+  data_feeds: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   processor_events: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   identities: () => ({ kind: 'google' }),

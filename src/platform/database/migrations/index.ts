@@ -32,6 +32,7 @@ import { migration as bus } from './031-bus.js';
 import { migration as plans } from './032-plans.js';
 import { migration as toolUsage } from './033-tool-usage.js';
 import { migration as verifications } from './034-verifications.js';
+import { migration as dataFeeds } from './035-data-feeds.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -80,4 +81,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '032-plans', migration: plans },
   { name: '033-tool-usage', migration: toolUsage },
   { name: '034-verifications', migration: verifications },
+  { name: '035-data-feeds', migration: dataFeeds },
 ];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SingleFlight } from '../../src/pages/single-flight.js';
+import { SingleFlight } from '../../src/lib/single-flight.js';
 
 const signal = new AbortController().signal;
 
