@@ -38,6 +38,7 @@ const BY_FIELD: ReadonlyMap<string, string> = new Map(
     gateway: 'https://x402.example',
     hash: '9f86d08',
     headings: 'Background',
+    homepage: 'https://news.ycombinator.com',
     host: 'local',
     href: 'https://news.example/b',
     image: 'openclaw:2026.9.6',
