@@ -1,4 +1,4 @@
-import { channelsOf } from '../../docker/containers/openclaw-channels.js';
+import { channelsOf, REPORTED_CHANNELS } from '../../docker/containers/openclaw-channels.js';
 import { ContainerError } from '../../docker/containers/container-errors.js';
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
@@ -18,6 +18,7 @@ export interface ChannelState {
 
 const NOT_RUNNING = 'The agent is not running';
 const SILENT = "The agent's runtime did not say how its channels are";
+const NOT_REPORTED = "The agent's runtime does not report on this channel unless it fails";
 const FAILING = 'The runtime cannot use the channel: check its token and its settings';
 
 /** The channels of agents, as their runtimes report them. */
@@ -42,8 +43,10 @@ export class ChannelStates {
     const isSilent = !failing || failing.some((part) => !names.includes(part));
     if (isSilent) return names.map((name) => unknown(name, SILENT));
     return names.map((name) => {
-      const ok = !failing.includes(name);
-      return { name, ok, reason: ok ? null : FAILING };
+      if (failing.includes(name)) return { name, ok: false, reason: FAILING };
+      return REPORTED_CHANNELS.has(name)
+        ? { name, ok: true, reason: null }
+        : unknown(name, NOT_REPORTED);
     });
   }
 

@@ -11,12 +11,17 @@ export type ChannelName = keyof typeof CHANNEL_TOKENS;
 
 export const CHANNEL_NAMES = ['telegram', 'discord', 'slack'] as const satisfies ChannelName[];
 
+/**
+ * Channels on which the runtime of the agents' image reports. The package of Discord works only where OpenClaw
+ * itself installed it.
+ */
+export const REPORTED_CHANNELS: ReadonlySet<string> = new Set<ChannelName>(['telegram', 'slack']);
+
 /** Sections of OpenClaw's `channels` that are no channel. */
 const SHARED = new Set(['defaults', 'modelByChannel']);
 
-/** OpenClaw's packages of channels that it does not contain itself, in the agents' image. */
+/** Packages of channels in the agents' image, which OpenClaw does not contain itself. */
 const PACKAGES: Readonly<Partial<Record<ChannelName, string>>> = {
-  discord: '/opt/openclaw/node_modules/@openclaw/discord',
   slack: '/opt/openclaw/node_modules/@openclaw/slack',
 };
 

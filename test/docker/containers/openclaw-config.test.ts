@@ -97,10 +97,9 @@ it("keeps the user's settings of a channel, and replaces its token", () => {
   expect(channels.irc).toEqual({ nick: 'ada' });
   expect(plugins.load.paths).toEqual([
     '/home/node/mine',
-    '/opt/openclaw/node_modules/@openclaw/discord',
     '/opt/openclaw/node_modules/@openclaw/slack',
   ]);
-  expect(plugins.entries).toEqual({ discord: { enabled: true }, slack: { enabled: true } });
+  expect(plugins.entries).toEqual({ slack: { enabled: true } });
   expect(configFor([], userConfig).channels.telegram).toEqual(telegram);
 });
 
