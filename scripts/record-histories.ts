@@ -29,6 +29,7 @@ import { retentionPass } from '../test/workflows/support/retention-pass.js';
 import { securityEventPass } from '../test/workflows/support/security-event-pass.js';
 import { signerRun } from '../test/workflows/support/signer-run.js';
 import { splitRun } from '../test/workflows/support/split-run.js';
+import { SwarmRun } from '../test/workflows/support/swarm-run.js';
 import { HOST, verificationRun } from '../test/workflows/support/verification-run.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
 import {
@@ -67,6 +68,7 @@ try {
   await step('deletion of an account', recordAccountDeletion);
   await step('split', recordSplit);
   await step('verification', recordVerification);
+  await step('swarm', recordSwarm);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -244,6 +246,24 @@ async function recordVerification(): Promise<void> {
   const [verified, failed] = [await runOf(true), await runOf(false)];
   await keep('verify-agent', 'verified', await historyOf(verified.workflowId));
   await keep('verify-agent', 'host-away', await historyOf(failed.workflowId));
+}
+
+/** Records a parallel swarm of which a host is away, and a sequential one that is cancelled. */
+async function recordSwarm(): Promise<void> {
+  const parallel = new SwarmRun({ strategy: 'parallel', members: 3 });
+  parallel.ask = (turn) =>
+    turn.agent.agentId === 'agent-2'
+      ? Promise.reject(ApplicationFailure.nonRetryable('The host is away'))
+      : Promise.resolve('answered');
+  await parallel.run(lab.environment, await bundleWorkflows());
+  await keep('run-swarm', 'merged', await historyOf(parallel.workflowId));
+  const sequential = new SwarmRun({ strategy: 'sequential', members: 3 });
+  sequential.ask = async () => {
+    await sequential.cancel(lab.environment);
+    return 'answered';
+  };
+  await sequential.run(lab.environment, await bundleWorkflows());
+  await keep('run-swarm', 'cancelled', await historyOf(sequential.workflowId));
 }
 
 /** Records a deletion with two areas, the first of which must be retried. */

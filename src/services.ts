@@ -102,6 +102,8 @@ import { TokenGate } from './accounts/token-gating/token-gate.js';
 import { WalletProvider } from './money/wallets/provider/wallet-provider.js';
 import { AgentWallets } from './money/wallets/agent-wallets.js';
 import { UserWallets } from './money/wallets/user-wallets.js';
+import { SwarmStore } from './swarms/swarm-store.js';
+import { Swarms } from './swarms/swarms.js';
 import { VerificationStore } from './agents/verification/verification-store.js';
 import { Verifications } from './agents/verification/verifications.js';
 import { Workspace } from './workspace/workspace.js';
@@ -179,6 +181,7 @@ export interface ApiServices {
   readonly wallets: WalletProofs;
   readonly securityEvents: SecurityEvents;
   readonly splits: RoyaltySplits;
+  readonly swarms: Swarms;
   readonly verifications: Verifications;
   /** The operators' own folder. */
   readonly workspace: Workspace;
@@ -215,6 +218,7 @@ export interface WorkerServices {
   readonly retention: Retention;
   readonly securityEvents: EventEffects;
   readonly splits: SplitPayments;
+  readonly swarms: SwarmStore;
   readonly verifications: VerificationStore;
   readonly volumes: AgentVolumeStore;
   readonly watchdogStore: WatchdogStore;
@@ -366,6 +370,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     }),
     securityEvents: new SecurityEvents(database, eventTrust(settings)),
     splits: new RoyaltySplits(settings.chain.usdc, gas),
+    swarms: new Swarms(),
     verifications: new Verifications({ database, engines }),
     workspace: operatorsWorkspace(settings),
     x402,
@@ -482,6 +487,7 @@ export function createWorkerServices({
       payments: new ChainPayments(database),
       node: new ChainNode({ chainId: usdc.chainId, url: usdc.rpcUrl }),
     }),
+    swarms: new SwarmStore(database),
     verifications: new VerificationStore(database),
     volumes: new AgentVolumeStore(database),
     watchdogStore: new WatchdogStore(database),

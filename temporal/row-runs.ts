@@ -10,12 +10,14 @@ import {
   deliverBusMessageId,
   deleteAccountId,
   payRoyaltySplitId,
+  runSwarmId,
   PLATFORM_TASK_QUEUE,
   sendMailId,
   verifyAgentId,
 } from '../workflows/ids.js';
 import type * as workflows from '../workflows/index.js';
 import { AGENT_ID, AGENT_OWNER } from '../workflows/search-attributes.js';
+import { cancelSwarm } from '../workflows/run-swarm-messages.js';
 import { temporalCall } from './temporal-call.js';
 
 const CALL_TIMEOUT_MS = 10_000;
@@ -58,21 +60,27 @@ interface Kind {
   ) => Pick<WorkflowStartOptions, 'staticSummary' | 'typedSearchAttributes'>;
 }
 
+const optionsOf = (
+  { isOnce, more, workflowId }: Omit<Kind, 'workflow'>,
+  id: string,
+  owner?: string,
+) => ({
+  ...more?.(id, owner),
+  ...(owner !== undefined && { priority: { fairnessKey: owner } }),
+  workflowId: workflowId(id),
+  taskQueue: PLATFORM_TASK_QUEUE,
+  args: [id] as [string],
+  workflowIdConflictPolicy: 'USE_EXISTING' as const,
+  ...(isOnce && { workflowIdReusePolicy: 'REJECT_DUPLICATE' as const }),
+});
+
 const runsOf =
-  ({ workflow, workflowId, isOnce, more }: Kind) =>
+  ({ workflow, ...kind }: Kind) =>
   (client: Client): RowRuns => ({
     start: (id, { owner } = {}) =>
       temporalCall(client, CALL_TIMEOUT_MS, async () => {
         try {
-          await client.workflow.start(workflow, {
-            ...more?.(id, owner),
-            ...(owner !== undefined && { priority: { fairnessKey: owner } }),
-            workflowId: workflowId(id),
-            taskQueue: PLATFORM_TASK_QUEUE,
-            args: [id],
-            workflowIdConflictPolicy: 'USE_EXISTING',
-            ...(isOnce && { workflowIdReusePolicy: 'REJECT_DUPLICATE' }),
-          });
+          await client.workflow.start(workflow, optionsOf(kind, id, owner));
           return true;
         } catch (error) {
           if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
@@ -133,4 +141,31 @@ export const verificationRuns = runsOf({
       ...(owner === undefined ? [] : [{ key: AGENT_OWNER, value: owner }]),
     ],
   }),
+});
+
+const SWARMS = {
+  workflow: 'runSwarm',
+  workflowId: runSwarmId,
+  more: (id, owner) => ({
+    staticSummary: `Swarm ${id}`,
+    typedSearchAttributes: owner === undefined ? [] : [{ key: AGENT_OWNER, value: owner }],
+  }),
+} as const satisfies Kind;
+
+/** The runs of swarms, which learn that a round is cancelled. */
+export interface SwarmRuns extends RowRuns {
+  /** @throws UnavailableError when Temporal cannot be reached; the run may know all the same. */
+  cancel(id: string, round: number, how?: RowStart): Promise<void>;
+}
+
+export const swarmRuns = (client: Client): SwarmRuns => ({
+  ...runsOf(SWARMS)(client),
+  cancel: (id, round, { owner } = {}) =>
+    temporalCall(client, CALL_TIMEOUT_MS, async () => {
+      await client.workflow.signalWithStart(SWARMS.workflow, {
+        ...optionsOf(SWARMS, id, owner),
+        signal: cancelSwarm,
+        signalArgs: [round],
+      });
+    }),
 });

@@ -5,7 +5,8 @@ import type { SessionOpenings } from '../src/money/sessions/session-openings.js'
 import type { SessionSettlements } from '../src/money/sessions/session-settlements.js';
 import { signerOf } from '../src/money/payments/payment-store.js';
 import type { ChainSigners } from '../temporal/chain-signers.js';
-import type { RowRuns } from '../temporal/row-runs.js';
+import type { SwarmStore } from '../src/swarms/swarm-store.js';
+import type { RowRuns, SwarmRuns } from '../temporal/row-runs.js';
 import type { Handed } from './hand-over.js';
 
 /** Requested mails; dropped after a day. */
@@ -118,6 +119,23 @@ export const verifications = (runs: RowRuns): Handed => ({
   failure: 'verifications could not be handed over, retrying',
   owner: 'user_id',
   start: (agentId, owner) => runs.start(agentId, { owner }),
+});
+
+/** Swarms whose run may still have work; the run of a cancelled one asks no further agent. */
+export const swarms = (store: Pick<SwarmStore, 'openOf'>, runs: SwarmRuns): Handed => ({
+  table: 'swarms',
+  key: 'id',
+  open: 'settled_at IS NULL',
+  again: '20 seconds',
+  failure: 'swarms could not be handed over, retrying',
+  owner: 'user_id',
+  async start(id, owner) {
+    const open = await store.openOf(id);
+    if (!open) return;
+    await (open.status === 'cancelled'
+      ? runs.cancel(id, open.round, { owner })
+      : runs.start(id, { owner }));
+  },
 });
 
 export const paymentSessions = ({ openings, settlements }: SessionSteps): Handed => ({

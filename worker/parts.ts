@@ -12,6 +12,7 @@ import {
   processorEventRuns,
   royaltySplitRuns,
   securityEventRuns,
+  swarmRuns,
   verificationRuns,
 } from '../temporal/row-runs.js';
 import { removeSchedules } from '../temporal/schedules.js';
@@ -27,6 +28,7 @@ import {
   processorEvents,
   royaltySplits,
   securityEvents,
+  swarms,
   verifications,
 } from './handed-rows.js';
 import { HostEvents } from './host-events.js';
@@ -99,6 +101,7 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     handOver('mail', mails(database, mailRuns(client))),
     handOver('clones', clones(cloneRuns(client))),
     handOver('splits', royaltySplits(royaltySplitRuns(client))),
+    handOver('swarms', swarms(services.swarms, swarmRuns(client))),
     handOver('verifications', verifications(verificationRuns(client))),
     handOver('messages of the bus', busMessages(busMessageRuns(client))),
     { name: 'heartbeats', run: (signal) => scheduleHeartbeatsPeriodically(scheduling, signal) },

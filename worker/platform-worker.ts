@@ -21,6 +21,7 @@ import { createBusActivities, createBusRecordActivities } from '../activities/bu
 import { createMailActivities } from '../activities/mail.js';
 import { createMoneyActivities } from '../activities/money.js';
 import { createRetentionActivities } from '../activities/retention.js';
+import { createSwarmRecordActivities, createSwarmTurnActivities } from '../activities/swarms.js';
 import {
   createMeasurementActivities,
   createVerificationRecordActivities,
@@ -160,6 +161,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createSplitActivities(splits),
         ...createBusRecordActivities(busDelivery),
         ...createVerificationRecordActivities(services.verifications),
+        ...createSwarmRecordActivities(services.swarms, services.ownerTurns),
       },
     }),
     Worker.create({
@@ -236,7 +238,14 @@ export async function createHostWorkers(dependencies: HostDependencies): Promise
     Worker.create({
       ...common,
       taskQueue: heartbeatsTaskQueue(host),
-      activities: createHeartbeatActivities(heartbeats, limiters),
+      activities: {
+        ...createHeartbeatActivities(heartbeats, limiters),
+        ...createSwarmTurnActivities({
+          limiters,
+          store: services.swarms,
+          turns: services.ownerTurns,
+        }),
+      },
       maxConcurrentActivityTaskExecutions: MAX_TURNS,
     }),
   ]);

@@ -26,6 +26,9 @@ export const superviseAgentId = (agentId: string): string => `supervise-agent-${
 
 export const verifyAgentId = (agentId: string): string => `verify-agent-${agentId}`;
 
+/** One run of a swarm at a time. */
+export const runSwarmId = (id: string): string => `swarm-${id}`;
+
 export const provisionAgentId = (agentId: string): string => `provision-agent-${agentId}`;
 
 /** One repair of an agent at a time. */

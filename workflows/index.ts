@@ -14,6 +14,7 @@ export { provisionAgent } from './provision-agent.js';
 export { reconcileBilling } from './reconcile-billing.js';
 export { reconcileHost } from './reconcile-host.js';
 export { repairAgent } from './repair-agent.js';
+export { runSwarm } from './run-swarm.js';
 export { sendMail } from './send-mail.js';
 export { verifyAgent } from './verify-agent.js';
 export { superviseAgent } from './supervise-agent.js';

@@ -25,6 +25,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Runtime', 'Containers of agents on all hosts'],
   ['Security events', 'Account events that the identity provider reports'],
   ['Skills', "Payments from agents' wallets, and settlements of bookings"],
+  ['Swarms', 'Tasks that several agents of a user work on together'],
   ['Underground', "Agents' wallets, their splits, and agents' events"],
   ['Usage', 'Tokens, calls and cost of AI'],
   ['Wallets', 'Wallets of users and their balances'],

@@ -34,6 +34,7 @@ export interface WebDependencies extends Pick<
   | 'sessions'
   | 'sessionUses'
   | 'splits'
+  | 'swarms'
   | 'tokenGate'
   | 'usdc'
   | 'userWallets'

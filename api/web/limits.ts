@@ -55,6 +55,9 @@ export const LIMITS = {
   newKeysOfUser: perMinute('keys-of-user', 60),
   /** Verifications per user, from any address and by all keys. */
   verificationsOfUser: perMinute('verifications-of-user', UNSTATED),
+  swarms: perMinute('swarms', 60),
+  /** New swarms and changes per user, from any address and by all keys. */
+  swarmsOfUser: perMinute('swarms-of-user', 30),
   /** Splits per user, from any address: each has up to 100 payouts. */
   splitsOfUser: perMinute('splits-of-user', 60),
 };

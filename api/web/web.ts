@@ -39,6 +39,7 @@ import { channelProvisionEndpoints } from './provision-channels.js';
 import { provisionEndpoints } from './provision.js';
 import { securityEventEndpoints } from './security-events.js';
 import { sessionEndpoints } from './sessions.js';
+import { swarmEndpoints } from './swarms.js';
 import { splitEndpoints } from './splits.js';
 import { tokenGatingEndpoints } from './token-gating.js';
 import { userWalletEndpoints } from './user-wallets.js';
@@ -80,6 +81,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...billingEndpoints(dependencies),
     ...planEndpoints(dependencies),
     ...healthEndpoints(),
+    ...swarmEndpoints(dependencies),
     ...splitEndpoints(dependencies),
     ...browseEndpoints(dependencies),
     ...memoryEndpoints(dependencies),

@@ -102,6 +102,21 @@ export async function exportAccount(
       { userId },
       '',
     ),
+    swarms: paged(
+      tenant,
+      `SELECT s.id AS position, s.id, s.name, s.task, s.strategy, s.coordinator_id AS "coordinatorId",
+              s.status, s.result, s.error, s.created_at AS "createdAt", s.started_at AS "startedAt",
+              s.finished_at AS "finishedAt",
+              (SELECT coalesce(json_agg(json_build_object(
+                        'agentId', m.agent_id, 'status', m.status, 'output', m.output,
+                        'error', m.error, 'startedAt', m.started_at, 'finishedAt', m.finished_at)
+                        ORDER BY m.position), '[]'::json)
+                 FROM swarm_members m WHERE m.swarm_id = s.id) AS members
+         FROM swarms s WHERE s.user_id = $userId AND s.id > $after
+        ORDER BY s.id LIMIT ${PAGE}`,
+      { userId },
+      '',
+    ),
     toolUsage: paged(
       tenant,
       `SELECT day || ' ' || agent_id || ' ' || tool AS position, day::text AS day,

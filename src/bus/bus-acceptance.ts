@@ -2,8 +2,8 @@ import { entitled, type Entitlement } from '../accounts/accounts/entitlement.js'
 import type { Database } from '../platform/database/database.js';
 import type { SecretBox } from '../platform/secrets/secret-box.js';
 import { ConflictError, NotFoundError, TooManyRequestsError } from '../lib/errors.js';
-import { secondsOfDayLeft } from '../lib/utc-day.js';
 import { PLAN_LIMITS, type Plan } from '../types/plans.js';
+import { dailyMessagesUsedUp } from './daily-messages.js';
 import { digestOf, type PreparedMessage } from './bus-message.js';
 import { messageContext } from './sealed-contexts.js';
 
@@ -79,11 +79,7 @@ function refuse(accepted: Accepted | undefined, daily: number): void {
     case 'recipient':
       throw new NotFoundError('Agent not found');
     case 'daily':
-      throw limitReached(
-        'The messages of your plan for this day are used up: retry after midnight UTC',
-        { max: daily, resetS: secondsOfDayLeft() },
-        { current, limit: daily },
-      );
+      throw dailyMessagesUsedUp(current, daily);
     case 'hourly':
       throw limitReached(
         'The recipient takes no further message in this hour: retry later',

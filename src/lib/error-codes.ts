@@ -158,6 +158,14 @@ export const ERROR_CODES = {
     cause: 'only a partial or failed split can be retried; with `status`',
   },
   SUBSCRIPTION_REQUIRED: { status: 402, cause: 'you have no active subscription' },
+  SWARM_LIMIT_REACHED: {
+    status: 429,
+    cause: '`limit` of your swarms are under way: retry when one has ended',
+  },
+  SWARM_STATE: {
+    status: 409,
+    cause: 'the state of the swarm does not allow the action, or its last answers are outstanding',
+  },
   SYNC_IN_FLIGHT: { status: 409, cause: 'another sync of the workspace is running: retry later' },
   TIMEOUT: { status: [500, 504], cause: 'the page did not answer in time' },
   TOO_COMPLEX: { status: PAGE_STATUSES, cause: 'the page is too complex to be read' },

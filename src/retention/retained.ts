@@ -5,6 +5,7 @@ export const RETAINED = [
   'transitions',
   'messages',
   'verifications',
+  'swarms',
   'bus-messages',
   'bus-threads',
   'bus-amplifications',

@@ -32,6 +32,11 @@ const OLD_VERIFICATIONS = `
   SELECT id FROM agent_verifications WHERE state <> 'current' AND created_at < now() - ${AGE}
    ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** Swarms whose last round ended long ago. */
+const OLD_SWARMS = `
+  SELECT id FROM swarms WHERE settled_at < now() - ${AGE}
+   ORDER BY settled_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
 /** Rows of the bus whose last change is old. */
 const oldOfBus = (table: string, time: 'created_at' | 'updated_at') => `
   SELECT ctid FROM ${table} WHERE ${time} < now() - ${AGE}
@@ -143,6 +148,8 @@ export class Retention {
         return this.#delete('messages', OLD_MESSAGES, this.#settings.messages);
       case 'verifications':
         return this.#delete('agent_verifications', OLD_VERIFICATIONS, this.#settings.operations);
+      case 'swarms':
+        return this.#delete('swarms', OLD_SWARMS, this.#settings.operations);
       case 'bus-messages':
         return this.#delete('bus_messages', OLD_BUS_MESSAGES, this.#settings.bus, 'ctid');
       case 'bus-threads':

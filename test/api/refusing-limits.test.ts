@@ -19,6 +19,7 @@ import { ProviderError } from '../../src/ai/completion/provider-error.js';
 import { NoAnswerError } from '../../src/ai/routing/no-answer-error.js';
 import { Quota } from '../../src/ai/usage/quota.js';
 import { BusAcceptance } from '../../src/bus/bus-acceptance.js';
+import { reserveMessages } from '../../src/bus/daily-messages.js';
 import { prepared } from '../../src/bus/bus-message.js';
 import { QuotaLimiter } from '../../src/lib/quota-limiter.js';
 import { X402Gateway } from '../../src/gateway/x402-gateway.js';
@@ -28,6 +29,7 @@ import { MAX_OPEN_SPLITS } from '../../src/money/splits/royalty-splits.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
 import { ONE, sessionLab, type SessionLab } from '../money/sessions/support.js';
 import { makePayer, newAddress as newPayee } from '../money/splits/support.js';
+import { MAX_UNDER_WAY } from '../../src/swarms/swarms.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { insertSql, ROWS } from '../platform/database/rows.js';
 import { fails, startAiProviders, type AiProviders } from '../support/ai-providers.js';
@@ -321,6 +323,40 @@ const CASES: Readonly<Record<string, Case>> = {
       return thrownBy(() =>
         acceptance.accept(prepared({ ...message, payload: {}, timestamp: 0 }), owner),
       );
+    },
+  },
+  'src/bus/daily-messages.ts': {
+    limit: 100,
+    resetS: DAY_S,
+    async refuse() {
+      const { database } = lab.site;
+      const { id } = await lab.site.person();
+      return thrownBy(() =>
+        database.db
+          .asUser(id)
+          .transaction((db) => reserveMessages(db, id, { count: 101, daily: 100 })),
+      );
+    },
+  },
+  'src/swarms/swarms.ts': {
+    limit: MAX_UNDER_WAY,
+    resetS: MINUTE_S,
+    async refuse() {
+      const { database, dependencies } = lab.site;
+      const { id } = await lab.site.person();
+      for (const n of [1, 2]) {
+        await queryRows(database.ownerUrl, insertSql('agents', ROWS.agents?.(id, n) ?? {}));
+      }
+      const owner = { userId: id, isAdmin: false, plan: 'solo' } as const;
+      const agentIds = [`${id}-agent-1`, `${id}-agent-2`];
+      const wanted = { name: 'a', task: 'a', strategy: 'parallel', agentIds } as const;
+      const create = () => {
+        const by = { actor: id, idempotencyId: randomUUID(), requestId: 'request' };
+        const tenant = database.db.asUser(id);
+        return dependencies.swarms.create({ ...by, tenant }, owner, wanted);
+      };
+      for (let made = 0; made < MAX_UNDER_WAY; made++) await create();
+      return thrownBy(create);
     },
   },
   'src/gateway/x402-payments.ts': {

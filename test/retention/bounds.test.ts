@@ -70,6 +70,8 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   watchdog_transitions: bound('500 for each agent', { kind: 'transitions' }),
   messages: bound('64 MiB for each agent', { kind: 'messages' }),
   agent_verifications: bound('10 a minute for each user', { kind: 'verifications' }),
+  swarms: bound('200 for each user', { kind: 'swarms' }),
+  swarm_members: bound('20 for each swarm', { with: 'swarms' }),
   bus_webhooks: bound('one for each agent', { with: 'agents' }),
   bus_counts: bound('one for each user', { with: 'users' }),
   bus_messages: bound('256 MiB for each owner', { kind: 'bus-messages' }),

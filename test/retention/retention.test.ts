@@ -121,6 +121,18 @@ test('removes verifications by their age, except the one in force', async () => 
   expect(await idsIn('agent_verifications')).toEqual(['in force', 'young']);
 });
 
+test('removes swarms by the time since their end, and none that is under way', async () => {
+  const settled = async (id: string, days: number) => {
+    await insert('swarms', { id, settled_at: daysAgo(days) });
+  };
+  await settled('old', 91);
+  await settled('young', 89);
+  await insert('swarms', { id: 'open', created_at: daysAgo(91) });
+  await queryRows(database.ownerUrl, `UPDATE swarms SET settled_at = NULL WHERE id = 'open'`);
+  expect(await remove('swarms')).toBe(1);
+  expect(await idsIn('swarms')).toEqual(['open', 'young']);
+});
+
 test('removes messages between agents and their records by their age', async () => {
   const texts = async (table: string, column: string) =>
     (await owner(`SELECT ${column} AS text FROM ${table} ORDER BY 1`)).map(({ text }) => text);
@@ -360,7 +372,7 @@ test('rejects a retention time below the minimum of its kind', () => {
     ] as const),
   ];
   const ofBus: readonly RetainedKind[] = ['bus-messages', 'bus-threads', 'bus-amplifications'];
-  const ofOperations: readonly RetainedKind[] = ['verifications', 'data-feeds'];
+  const ofOperations: readonly RetainedKind[] = ['verifications', 'data-feeds', 'swarms'];
   const others = [...ending, ...audited, ...paid, ...ofBus, ...ofOperations];
   expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(6);
 });

@@ -19,6 +19,7 @@ import {
   cloneRuns,
   mailRuns,
   securityEventRuns,
+  swarmRuns,
   verificationRuns,
 } from '../../temporal/row-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
@@ -50,6 +51,7 @@ import {
   clones,
   mails,
   securityEvents,
+  swarms,
   verifications,
 } from '../../worker/handed-rows.js';
 import { handOverPeriodically } from '../../worker/hand-over.js';
@@ -330,6 +332,7 @@ async function build(
       accountDeletions(accountDeletionRuns(client)),
       clones(cloneRuns(client)),
       verifications(verificationRuns(client)),
+      swarms(services.swarms, swarmRuns(client)),
     ].map((handed) => handOverPeriodically({ database: db, log }, handed, ending.signal));
     stopFollowing = async () => {
       ending.abort();

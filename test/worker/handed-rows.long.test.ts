@@ -6,6 +6,7 @@ import { requestAccountDeletion } from '../../src/accounts/accounts/account-dele
 import { UnavailableError } from '../../src/lib/errors.js';
 import { requestMail } from '../../src/accounts/mail/request-mail.js';
 import { ChainPayments } from '../../src/money/payments/chain-payments.js';
+import { SwarmStore } from '../../src/swarms/swarm-store.js';
 import { PaymentStore } from '../../src/money/payments/payment-store.js';
 import {
   accountDeletions,
@@ -17,6 +18,7 @@ import {
   paymentSessions,
   royaltySplits,
   securityEvents,
+  swarms,
   verifications,
 } from '../../worker/handed-rows.js';
 import { handOver, handOverPeriodically, type Handed } from '../../worker/hand-over.js';
@@ -170,6 +172,23 @@ const KINDS: readonly Kind[] = [
       const id = randomUUID();
       await owner(insertSql('agent_verifications', { ...ROWS.agent_verifications?.(user, 1), id }));
       return `${user}-agent-1`;
+    },
+    againSeconds: 20,
+  },
+  {
+    kind: 'a swarm',
+    table: 'swarms',
+    handed: (start) =>
+      swarms(new SwarmStore(database.db), {
+        start: (id) => start(id),
+        cancel: async (id) => void (await start(id)),
+      }),
+    async written() {
+      const user = await newUser(database);
+      const id = randomUUID();
+      await owner(insertSql('swarms', { ...ROWS.swarms?.(user, 1), id, status: 'pending' }));
+      await owner(`UPDATE swarms SET settled_at = NULL WHERE id = '${id}'`);
+      return id;
     },
     againSeconds: 20,
   },

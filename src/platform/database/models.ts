@@ -24,6 +24,7 @@ import * as signIn from './tables/sign-in.js';
 import * as splits from './tables/splits.js';
 import * as undergroundEvents from './tables/underground-events.js';
 import * as usage from './tables/usage.js';
+import * as swarms from './tables/swarms.js';
 import * as verifications from './tables/verifications.js';
 import * as wallets from './tables/wallets.js';
 import * as x402Payments from './tables/x402-payments.js';
@@ -65,6 +66,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(billing),
   ...Object.values(feeds),
   ...Object.values(bus),
+  ...Object.values(swarms),
   ...Object.values(verifications),
 ];
 

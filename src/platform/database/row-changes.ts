@@ -15,7 +15,8 @@ export type AnnouncedTable =
   | 'processor_events'
   | 'bus_messages'
   | 'bus_signatures'
-  | 'agent_verifications';
+  | 'agent_verifications'
+  | 'swarms';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 5_000;

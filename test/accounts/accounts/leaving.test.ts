@@ -520,6 +520,7 @@ describe('the export of an account', () => {
         'agents',
         'messages',
         'usage',
+        'swarms',
         'verifications',
         'toolUsage',
       ],

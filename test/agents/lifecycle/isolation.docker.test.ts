@@ -43,6 +43,8 @@ let sessionId: string;
 let wallet: string;
 let identityId: string;
 let splitId: string;
+let swarmId: string;
+let bobsAgentId: string;
 let bobsKey: string;
 let bobsTokens: string[];
 /** Texts that no other user's answer may contain. */
@@ -86,11 +88,17 @@ beforeAll(async () => {
       db.Identity.create({ ...identity, userId: ada.id, subject: '1', label: SECRET_IDENTITY }),
     );
   splitId = await splitOfAda();
+  const second = await platform.web(ada, 'POST', '/api/agents/provision', { body: newAgent() });
+  const swarm = await platform.web(ada, 'POST', '/api/swarms', {
+    body: { name: SECRET_NAME, task: SECRET_MESSAGE, agentIds: [agentId, second.body.agent.id] },
+  });
+  swarmId = swarm.body.swarm.id;
   const ofBob = await platform.web(bob, 'POST', '/api/keys', {
     body: { name: 'of bob', scopes: KEY_SCOPES },
   });
   bobsKey = ofBob.body.key;
   const bobsAgent = await platform.runningAgent(bob, { name: 'of bob' });
+  bobsAgentId = bobsAgent;
   const everywhere = platform.db.asPlatform();
   bobsTokens = await readAgentTokens(everywhere, platform.secrets, bobsAgent);
   const detail = (await platform.backend(ada, 'GET', `/api/agents/${agentId}`)).body;
@@ -338,6 +346,12 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/agents/clone': { ...missing, body: clone },
   'GET /api/agents/provision': { nobody: 401, bob: 200 },
   'POST /api/agents/provision': { nobody: 401, bob: 201, body: newAgent },
+  'GET /api/swarms': { ...missing, query: () => `?id=${swarmId}` },
+  'POST /api/swarms': {
+    ...missing,
+    body: () => ({ name: 'of bob', task: 'tell', agentIds: [agentId, bobsAgentId] }),
+  },
+  'PUT /api/swarms': { ...missing, body: () => ({ id: swarmId, action: 'cancel' }) },
   'POST /api/provision': { nobody: 401, bob: 201, body: newAgent },
   'GET /api/chat': { ...missing, query: () => `?agentId=${agentId}` },
   'POST /api/chat': { ...missing, body: () => ({ agentId, message: 'hello' }) },

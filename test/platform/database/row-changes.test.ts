@@ -22,6 +22,7 @@ const TOLD = [
   'payment_sessions',
   'processor_events',
   'agent_verifications',
+  'swarms',
 ] as const satisfies readonly AnnouncedTable[];
 
 const never = new AbortController().signal;

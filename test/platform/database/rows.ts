@@ -101,6 +101,18 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     id: n === 1 ? user : `${user}-${n}`,
     session_id: uuidOf(user, n),
   }),
+  swarms: (user, n) => ({
+    id: `${user}-swarm-${n}`,
+    strategy: 'parallel',
+    status: 'completed',
+    merge: 'done',
+    settled_at: now,
+  }),
+  swarm_members: (user, n) => ({
+    swarm_id: `${user}-swarm-1`,
+    agent_id: `${user}-agent-${n}`,
+    status: 'done',
+  }),
   bus_messages: (user, n) => ({
     id: numberOf(user, n),
     ...bothOf(user),

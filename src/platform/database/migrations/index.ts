@@ -33,6 +33,7 @@ import { migration as plans } from './032-plans.js';
 import { migration as toolUsage } from './033-tool-usage.js';
 import { migration as verifications } from './034-verifications.js';
 import { migration as dataFeeds } from './035-data-feeds.js';
+import { migration as swarms } from './041-swarms.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -82,4 +83,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '033-tool-usage', migration: toolUsage },
   { name: '034-verifications', migration: verifications },
   { name: '035-data-feeds', migration: dataFeeds },
+  { name: '041-swarms', migration: swarms },
 ];
