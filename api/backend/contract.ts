@@ -49,12 +49,7 @@ export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).decla
     aiProvider: z.string().optional(),
     config: agentConfig.optional(),
     agentLimit: z.number().int().min(0).optional(),
-    agentCap: z
-      .int()
-      .min(0)
-      .nullable()
-      .optional()
-      .describe("Replaces the plan's cap; null for none"),
+    agentCap: z.int().min(0).nullable().optional(),
     channels: channelsBody.optional(),
   }),
   responses: { 201: agentCreated },

@@ -14,21 +14,19 @@ const token = (form: RegExp, described: string) =>
     .refine(fitsEnvironmentFile, { error: 'the token must leave one kind of quotes unused' });
 
 /** Tokens of the channels of a new agent, for both listeners. */
-export const channelsBody = z
-  .strictObject(
-    {
-      telegram: z.strictObject({ botToken: token(/^\d+:[!-~]+$/, '<digits>:<text>') }).optional(),
-      discord: z.strictObject({ token: token(/^[!-~]+$/, 'text without blanks') }).optional(),
-      slack: z
-        .strictObject({
-          botToken: token(/^xoxb-[!-~]+$/, 'xoxb-<text>'),
-          appToken: token(/^xapp-[!-~]+$/, 'xapp-<text>'),
-        })
-        .optional(),
-    },
-    { error: ({ code }) => (code === 'unrecognized_keys' ? UNKNOWN : undefined) },
-  )
-  .describe('Tokens of the channels that the agent answers on');
+export const channelsBody = z.strictObject(
+  {
+    telegram: z.strictObject({ botToken: token(/^\d+:[!-~]+$/, '<digits>:<text>') }).optional(),
+    discord: z.strictObject({ token: token(/^[!-~]+$/, 'text without blanks') }).optional(),
+    slack: z
+      .strictObject({
+        botToken: token(/^xoxb-[!-~]+$/, 'xoxb-<text>'),
+        appToken: token(/^xapp-[!-~]+$/, 'xapp-<text>'),
+      })
+      .optional(),
+  },
+  { error: ({ code }) => (code === 'unrecognized_keys' ? UNKNOWN : undefined) },
+);
 
 const UNKNOWN = `channels must be among ${CHANNEL_NAMES.join(', ')}`;
 
@@ -54,7 +52,7 @@ export function tokensOf(channels: Channels): Record<string, string> {
 export const channelState = z
   .strictObject({
     name: z.string().meta({ examples: ['telegram'] }),
-    ok: z.boolean().nullable().describe('null if the runtime was not asked or did not say'),
+    ok: z.boolean().nullable(),
     reason: z
       .string()
       .nullable()

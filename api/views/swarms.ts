@@ -26,7 +26,7 @@ export const swarmBody = z.strictObject({
       error: 'agentIds must name each agent once',
     }),
   strategy: z.enum(SWARM_STRATEGIES).default('parallel'),
-  coordinatorId: agentId.optional().describe('Merges the answers; the first agent by default'),
+  coordinatorId: agentId.optional(),
 });
 
 export const swarmChange = z.strictObject({

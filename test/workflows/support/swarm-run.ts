@@ -38,7 +38,6 @@ export class SwarmRun {
   async run(
     environment: TestWorkflowEnvironment,
     bundle: WorkflowBundleWithSourceMap,
-    { isHostThere = true }: { readonly isHostThere?: boolean } = {},
   ): Promise<SwarmStatus | undefined> {
     const activities = {
       beginSwarm: () => Promise.resolve(this.#begin()),
@@ -55,9 +54,7 @@ export class SwarmRun {
       {
         workflowId: this.workflowId,
         activities,
-        ...(isHostThere && {
-          elsewhere: { taskQueue: heartbeatsTaskQueue(HOST), activities: host },
-        }),
+        elsewhere: { taskQueue: heartbeatsTaskQueue(HOST), activities: host },
       },
       (workflows, started) =>
         workflows.execute<typeof runSwarm>('runSwarm', { ...started, args: [this.id] }),
