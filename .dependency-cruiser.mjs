@@ -6,8 +6,8 @@
 /** Groups of `src/`, lowest first: a group imports itself and the groups before it. */
 const LAYERS = [
   ...['lib', 'types', 'platform', 'notifications', 'workspace', 'docker', 'money'],
-  ...['accounts', 'billing', 'ai', 'pages', 'feeds', 'agents', 'bus', 'gateway', 'retention'],
-  ...['account-lifecycle', 'doctor'],
+  ...['accounts', 'billing', 'ai', 'pages', 'feeds', 'skills', 'agents', 'bus', 'swarms'],
+  ...['gateway', 'retention', 'account-lifecycle', 'doctor'],
 ];
 
 /** Rooms that run in production. */

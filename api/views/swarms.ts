@@ -36,13 +36,6 @@ export const swarmChange = z.strictObject({
 
 const times = { startedAt: z.iso.datetime().nullable(), finishedAt: z.iso.datetime().nullable() };
 
-const memberItem = z.strictObject({
-  agentId: z.string(),
-  status: z.enum(MEMBER_STATUSES),
-  error: z.string().nullable(),
-  ...times,
-});
-
 export const swarmItem = z
   .strictObject({
     id: z.string(),
@@ -51,7 +44,6 @@ export const swarmItem = z
     coordinatorId: z.string(),
     status: z.enum(SWARM_STATUSES),
     progress: z.strictObject({ done: z.int(), total: z.int() }),
-    members: z.array(memberItem),
     error: z.string().nullable(),
     createdAt: z.iso.datetime(),
     ...times,
@@ -62,11 +54,15 @@ export const swarmDetail = swarmItem
   .extend({
     task: z.string().meta({ examples: ['Plan a tour'] }),
     members: z.array(
-      memberItem.extend({
+      z.strictObject({
+        agentId: z.string(),
+        status: z.enum(MEMBER_STATUSES),
         output: z
           .string()
           .nullable()
           .meta({ examples: ['Berlin'] }),
+        error: z.string().nullable(),
+        ...times,
       }),
     ),
     result: z
@@ -101,8 +97,8 @@ const presentTimes = ({ finishedAt, startedAt }: Pick<Swarm, 'startedAt' | 'fini
   finishedAt: finishedAt?.toISOString() ?? null,
 });
 
-/** Returns a swarm without its texts, which would make a list too long. */
+/** Returns a swarm without members and texts, which would make a list too long. */
 export function presentSwarmItem(swarm: Swarm): z.infer<typeof swarmItem> {
-  const { members, result: _result, task: _task, ...shown } = presentSwarm(swarm);
-  return { ...shown, members: members.map(({ output: _output, ...member }) => member) };
+  const { members: _members, result: _result, task: _task, ...shown } = presentSwarm(swarm);
+  return shown;
 }

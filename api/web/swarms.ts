@@ -33,7 +33,7 @@ export function swarmEndpoints({ swarms }: Pick<WebDependencies, 'swarms'>) {
       method: 'GET',
       path: PATH,
       operationId: 'getSwarms',
-      summary: 'List your swarms without texts, newest first, or get one',
+      summary: 'List your swarms, newest first, or get one with its members',
       query: z.object({ id: z.string().max(64).optional().describe('The swarm'), ...page }),
       responses: {
         200: z.union([

@@ -104,9 +104,9 @@ test.each([
   [{ name: '' }, 'name is required'],
   [{ name: 'x'.repeat(101) }, 'name must be at most 100 characters'],
   [{ task: 'x'.repeat(16_001) }, 'task must be at most 16000 characters'],
-  [{ agentIds: ['a'] }, 'agentIds must have at least 2 entries'],
+  [{ agentIds: ['a'] }, 'agentIds must be at least 2 entries'],
   [{ agentIds: ['a', 'a'] }, 'agentIds must name each agent once'],
-  [{ agentIds: Array.from({ length: 21 }, (_, n) => `a${n}`) }, 'agentIds must have at most 20'],
+  [{ agentIds: Array.from({ length: 21 }, (_, n) => `a${n}`) }, 'agentIds must be at most 20'],
   [{ strategy: 'round' }, 'strategy'],
   [{ coordinatorId: 'another' }, 'coordinatorId must be one of agentIds'],
 ])('refuses %j', async (more, error) => {
