@@ -49,6 +49,9 @@ const HARD = [
   'web: DELETE /api/settings',
   'web: POST /api/skills/instant-split',
   'web: POST /api/skills/booking-settlement',
+  // Require several agents of the caller, each once.
+  'web: POST /api/swarms',
+  'web: PUT /api/swarms',
   // Requires an x402 gateway.
   'web: GET /api/x402',
   'web: POST /api/x402',

@@ -100,6 +100,22 @@ test('a swarm that is created while no worker and no Temporal can be reached run
   expect(await ended(id, 'completed')).toMatchObject({ progress: { done: 3, total: 3 } });
 });
 
+test('a swarm whose worker ends in the middle goes on, and asks no agent twice', async () => {
+  const [first = '', ...others] = agents;
+  await platform.tellAgent(first, { answerDelayMs: 60_000 });
+  const id = await create();
+  await until(async () => (await get(id)).progress.done === others.length);
+  // The worker breaks the question off that the first agent still works on.
+  await platform.stopWorkers();
+  await platform.tellAgent(first, { answerDelayMs: 0 });
+  await platform.startWorkers();
+  const swarm = await ended(id, 'completed');
+  expect(swarm.members[0]).toMatchObject({ status: 'failed', output: null });
+  expect(swarm.members[0].error).toContain('not asked again');
+  // The first agent is the coordinator, too.
+  expect(await Promise.all(agents.map((agentId) => asked(agentId, id)))).toEqual([2, 1, 1]);
+});
+
 test.each([
   [{ name: '' }, 'name is required'],
   [{ name: 'x'.repeat(101) }, 'name must be at most 100 characters'],
