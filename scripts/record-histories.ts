@@ -30,6 +30,11 @@ import { securityEventPass } from '../test/workflows/support/security-event-pass
 import { signerRun } from '../test/workflows/support/signer-run.js';
 import { splitRun } from '../test/workflows/support/split-run.js';
 import { SwarmRun } from '../test/workflows/support/swarm-run.js';
+import {
+  HOST as TASK_HOST,
+  taskRun,
+  type TaskRunActivities,
+} from '../test/workflows/support/task-run.js';
 import { HOST, verificationRun } from '../test/workflows/support/verification-run.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
 import {
@@ -69,6 +74,7 @@ try {
   await step('split', recordSplit);
   await step('verification', recordVerification);
   await step('swarm', recordSwarm);
+  await step('scheduled task', recordScheduledTask);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -264,6 +270,36 @@ async function recordSwarm(): Promise<void> {
   };
   await sequential.run(lab.environment, await bundleWorkflows());
   await keep('run-swarm', 'cancelled', await historyOf(sequential.workflowId));
+}
+
+/** Records a run of a task, one whose host is away, and one of a task that has changed. */
+async function recordScheduledTask(): Promise<void> {
+  const runOf = async (isBegun: boolean, isThere: boolean) => {
+    const agent = { agentId: 'recorded', userId: 'user', host: TASK_HOST };
+    const activities: TaskRunActivities = {
+      records: {
+        beginTaskRun: ({ id }) => Promise.resolve(isBegun ? { id, agent } : undefined),
+        endLostTaskRun: () => Promise.resolve('skipped'),
+      },
+      host: {
+        askForTask: () =>
+          isThere
+            ? Promise.resolve('answered')
+            : Promise.reject(ApplicationFailure.nonRetryable('The host is away')),
+      },
+    };
+    const input = { taskId: 'recorded', setAt: '2026-01-01T00:00:00.000Z' };
+    const { workflowId } = await taskRun(
+      lab.environment,
+      await bundleWorkflows(),
+      activities,
+      input,
+    );
+    return historyOf(workflowId);
+  };
+  await keep('run-scheduled-task', 'answered', await runOf(true, true));
+  await keep('run-scheduled-task', 'host-away', await runOf(true, false));
+  await keep('run-scheduled-task', 'changed', await runOf(false, true));
 }
 
 /** Records a deletion with two areas, the first of which must be retried. */

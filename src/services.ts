@@ -98,6 +98,8 @@ import { SessionWatch } from './money/sessions/session-watch.js';
 import type { Settings } from './settings.js';
 import { RoyaltySplits } from './money/splits/royalty-splits.js';
 import { SplitPayments } from './money/splits/split-payments.js';
+import { ScheduledTasks } from './agents/tasks/scheduled-tasks.js';
+import { TaskRuns } from './agents/tasks/task-runs.js';
 import { TokenGate } from './accounts/token-gating/token-gate.js';
 import { WalletProvider } from './money/wallets/provider/wallet-provider.js';
 import { AgentWallets } from './money/wallets/agent-wallets.js';
@@ -180,6 +182,7 @@ export interface ApiServices {
   readonly walletProvider: WalletProvider;
   readonly wallets: WalletProofs;
   readonly securityEvents: SecurityEvents;
+  readonly scheduledTasks: ScheduledTasks;
   readonly splits: RoyaltySplits;
   readonly swarms: Swarms;
   readonly verifications: Verifications;
@@ -219,6 +222,7 @@ export interface WorkerServices {
   readonly securityEvents: EventEffects;
   readonly splits: SplitPayments;
   readonly swarms: SwarmStore;
+  readonly taskRuns: TaskRuns;
   readonly verifications: VerificationStore;
   readonly volumes: AgentVolumeStore;
   readonly watchdogStore: WatchdogStore;
@@ -369,6 +373,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       webUrl: settings.http.webUrl,
     }),
     securityEvents: new SecurityEvents(database, eventTrust(settings)),
+    scheduledTasks: new ScheduledTasks(settings.accounts),
     splits: new RoyaltySplits(settings.chain.usdc, gas),
     swarms: new Swarms(),
     verifications: new Verifications({ database, engines }),
@@ -488,6 +493,7 @@ export function createWorkerServices({
       node: new ChainNode({ chainId: usdc.chainId, url: usdc.rpcUrl }),
     }),
     swarms: new SwarmStore(database),
+    taskRuns: new TaskRuns(database, settings.accounts),
     verifications: new VerificationStore(database),
     volumes: new AgentVolumeStore(database),
     watchdogStore: new WatchdogStore(database),

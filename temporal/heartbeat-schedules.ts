@@ -1,4 +1,4 @@
-import { ScheduleNotFoundError, ScheduleOverlapPolicy, type Client } from '@temporalio/client';
+import { ScheduleOverlapPolicy, type Client } from '@temporalio/client';
 import { frequencyMs } from '../src/agents/heartbeat/frequency.js';
 import {
   anchorOf,
@@ -7,10 +7,8 @@ import {
 } from '../src/agents/heartbeat/heartbeats.js';
 import { sendHeartbeatsId, heartbeatScheduleId } from '../workflows/ids.js';
 import { AGENT_OWNER } from '../workflows/search-attributes.js';
-import { putSchedule, type Schedule } from './put-schedule.js';
-import { temporalCall } from './temporal-call.js';
-
-const CALL_TIMEOUT_MS = 10_000;
+import type { Schedule } from './put-schedule.js';
+import { applySchedule } from './row-schedules.js';
 
 /** Temporal's schedules of the users' heartbeats: one for each enabled heartbeat. */
 export class HeartbeatSchedules implements HeartbeatScheduler {
@@ -26,25 +24,16 @@ export class HeartbeatSchedules implements HeartbeatScheduler {
    * @throws UnavailableError
    */
   async apply(heartbeat: HeartbeatSetting): Promise<void> {
-    await temporalCall(this.#client, CALL_TIMEOUT_MS, async () => {
-      if (heartbeat.enabled) await putSchedule(this.#client, scheduleOf(heartbeat));
-      else await this.#remove(heartbeat.userId);
-    });
-  }
-
-  async #remove(userId: string): Promise<void> {
-    try {
-      await this.#client.schedule.getHandle(heartbeatScheduleId(userId)).delete();
-    } catch (error) {
-      if (!(error instanceof ScheduleNotFoundError)) throw error;
-    }
+    const id = heartbeatScheduleId(heartbeat.userId);
+    const schedule = heartbeat.enabled ? scheduleOf(id, heartbeat) : undefined;
+    await applySchedule(this.#client, id, schedule);
   }
 }
 
-function scheduleOf(heartbeat: HeartbeatSetting): Schedule {
+function scheduleOf(id: string, heartbeat: HeartbeatSetting): Schedule {
   const { userId } = heartbeat;
   return {
-    id: heartbeatScheduleId(userId),
+    id,
     runId: sendHeartbeatsId(userId),
     workflow: 'sendHeartbeats',
     args: [{ userId, setAt: heartbeat.updatedAt.toISOString() }],

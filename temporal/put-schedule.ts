@@ -1,5 +1,6 @@
 import {
   ScheduleAlreadyRunning,
+  ScheduleNotFoundError,
   type Client,
   type ScheduleOptions,
   type ScheduleOverlapPolicy,
@@ -18,22 +19,27 @@ type Start = {
   };
 }[keyof Workflows];
 
-/** A workflow that is started periodically. */
-export type Schedule = Start & {
-  readonly id: string;
-  /** Workflow id of the runs, to which Temporal appends the time; the schedule's id by default. */
-  readonly runId?: string;
+interface Interval {
   readonly everyMs: number;
   /** Unix time from which the intervals are counted; 0 by default. */
   readonly fromMs?: number;
   /** Longest random delay of each run, so that the runs of many schedules do not coincide. */
   readonly jitterMs?: number;
+}
+
+/** A workflow that is started periodically. */
+export type Schedule = Start & {
+  readonly id: string;
+  /** Workflow id of the runs, to which Temporal appends the time; the schedule's id by default. */
+  readonly runId?: string;
   readonly overlap: ScheduleOverlapPolicy;
   /** Milliseconds after which a run is terminated, so that a stuck run does not block the next. */
   readonly runTimeoutMs?: number;
-} & Pick<ScheduleOptions['action'], 'typedSearchAttributes'>;
+  /** Milliseconds for which a run is made up for when Temporal was unavailable; one minute by default. */
+  readonly catchupWindowMs?: number;
+} & (Interval | { readonly spec: ScheduleOptions['spec'] }) &
+  Pick<ScheduleOptions['action'], 'staticSummary' | 'typedSearchAttributes'>;
 
-/** A run missed for longer, because Temporal was unavailable, is skipped. */
 const CATCHUP_WINDOW_MS = 60_000;
 
 /**
@@ -46,9 +52,9 @@ export async function putSchedule(
   { schedule: schedules }: Client,
   schedule: Schedule,
 ): Promise<{ readonly paused: boolean }> {
-  const { id, everyMs, fromMs = 0, jitterMs = 0, overlap, workflow, args } = schedule;
+  const { id, catchupWindowMs = CATCHUP_WINDOW_MS, overlap, workflow, args } = schedule;
   const content = {
-    spec: { intervals: [{ every: everyMs, offset: fromMs % everyMs }], jitter: jitterMs },
+    spec: 'spec' in schedule ? schedule.spec : specOf(schedule),
     action: {
       type: 'startWorkflow' as const,
       workflowType: workflow,
@@ -56,9 +62,10 @@ export async function putSchedule(
       taskQueue: PLATFORM_TASK_QUEUE,
       args,
       workflowExecutionTimeout: schedule.runTimeoutMs,
+      staticSummary: schedule.staticSummary,
       typedSearchAttributes: schedule.typedSearchAttributes,
     },
-    policies: { overlap, catchupWindow: CATCHUP_WINDOW_MS },
+    policies: { overlap, catchupWindow: catchupWindowMs },
   };
   try {
     await schedules.create({ scheduleId: id, ...content });
@@ -73,3 +80,17 @@ export async function putSchedule(
     return { paused };
   }
 }
+
+/** Removes a schedule, if there is one. */
+export async function removeSchedule({ schedule: schedules }: Client, id: string): Promise<void> {
+  try {
+    await schedules.getHandle(id).delete();
+  } catch (error) {
+    if (!(error instanceof ScheduleNotFoundError)) throw error;
+  }
+}
+
+const specOf = ({ everyMs, fromMs = 0, jitterMs = 0 }: Interval): ScheduleOptions['spec'] => ({
+  intervals: [{ every: everyMs, offset: fromMs % everyMs }],
+  jitter: jitterMs,
+});

@@ -1,6 +1,6 @@
 import { ScheduleNotFoundError, ScheduleOverlapPolicy, type Client } from '@temporalio/client';
 import { reconcileHostId } from '../workflows/ids.js';
-import { putSchedule, type Schedule } from './put-schedule.js';
+import { putSchedule, removeSchedule, type Schedule } from './put-schedule.js';
 import { temporalCall } from './temporal-call.js';
 
 const MINUTE_MS = 60_000;
@@ -111,11 +111,5 @@ export async function restoreSchedules(client: Client, host: string | undefined)
 
 /** Removes the schedules of a Docker host that is gone. @throws UnavailableError */
 export async function removeSchedules(client: Client, host: string): Promise<void> {
-  await temporalCall(client, CALL_TIMEOUT_MS, async () => {
-    try {
-      await client.schedule.getHandle(reconcileHostId(host)).delete();
-    } catch (error) {
-      if (!(error instanceof ScheduleNotFoundError)) throw error;
-    }
-  });
+  await temporalCall(client, CALL_TIMEOUT_MS, () => removeSchedule(client, reconcileHostId(host)));
 }

@@ -7,6 +7,7 @@ import { signerOf } from '../src/money/payments/payment-store.js';
 import type { ChainSigners } from '../temporal/chain-signers.js';
 import type { SwarmStore } from '../src/swarms/swarm-store.js';
 import type { RowRuns, SwarmRuns } from '../temporal/row-runs.js';
+import type { OpenTaskRun } from '../temporal/task-runs.js';
 import type { Handed } from './hand-over.js';
 
 /** Requested mails; dropped after a day. */
@@ -135,6 +136,29 @@ export const swarms = (store: Pick<SwarmStore, 'openOf'>, runs: SwarmRuns): Hand
     await (open.status === 'cancelled'
       ? runs.cancel(id, open.round, { owner })
       : runs.start(id, { owner }));
+  },
+});
+
+/** Runs of tasks that are open; a run that a schedule started is handed over if its workflow was lost. */
+export const taskRuns = (
+  database: Database,
+  start: (run: OpenTaskRun) => Promise<void>,
+): Handed => ({
+  table: 'scheduled_task_runs',
+  key: 'id',
+  open: `status = 'running'`,
+  again: '5 minutes',
+  failure: 'runs of tasks could not be handed over, retrying',
+  owner: 'user_id',
+  async start(id) {
+    const [run] = await database
+      .asPlatform()
+      .query<{ taskId: string; agentId: string; userId: string }>(
+        `SELECT task_id AS "taskId", agent_id AS "agentId", user_id AS "userId"
+           FROM scheduled_task_runs WHERE id = $id`,
+        { id },
+      );
+    if (run) await start({ id, taskId: run.taskId, agent: run });
   },
 });
 

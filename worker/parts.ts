@@ -16,9 +16,12 @@ import {
   verificationRuns,
 } from '../temporal/row-runs.js';
 import { removeSchedules } from '../temporal/schedules.js';
+import { startTaskRun } from '../temporal/task-runs.js';
+import { TaskSchedules } from '../temporal/task-schedules.js';
 import { endX402PaymentsPeriodically } from './end-x402-payments.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { followDocker } from './follow-docker.js';
+import { followRowsPeriodically, type FollowedRows } from './follow-rows.js';
 import { handOverPeriodically, type Handed } from './hand-over.js';
 import {
   accountDeletions,
@@ -29,6 +32,7 @@ import {
   royaltySplits,
   securityEvents,
   swarms,
+  taskRuns,
   verifications,
 } from './handed-rows.js';
 import { HostEvents } from './host-events.js';
@@ -45,7 +49,8 @@ import { recoverPeriodically } from './recover.js';
 import { removeImagesPeriodically } from './remove-images.js';
 import type { HostLease } from './report-host.js';
 import { runWorkers, type Part } from './run-together.js';
-import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
+import { followedHeartbeats } from './schedule-heartbeats.js';
+import { followedTasks } from './schedule-tasks.js';
 import { sendNotifications } from './send-notifications.js';
 import { serveHost } from './serve-host.js';
 
@@ -85,7 +90,13 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     removeSchedules: (removed: string) => removeSchedules(client, removed),
     log,
   };
-  const scheduling = { database, schedules: new HeartbeatSchedules(client), log };
+  const follow = <Row>(name: string, rows: FollowedRows<Row>): Part => ({
+    name,
+    run: (signal) => followRowsPeriodically(rows, log, signal),
+  });
+  const heartbeats = { database, schedules: new HeartbeatSchedules(client), log };
+  const { taskRuns: runs } = services;
+  const tasks = { database, schedules: new TaskSchedules(client), runs, log };
   return [
     {
       name: 'platform',
@@ -104,7 +115,12 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     handOver('swarms', swarms(services.swarms, swarmRuns(client))),
     handOver('verifications', verifications(verificationRuns(client))),
     handOver('messages of the bus', busMessages(busMessageRuns(client))),
-    { name: 'heartbeats', run: (signal) => scheduleHeartbeatsPeriodically(scheduling, signal) },
+    handOver(
+      'runs of tasks',
+      taskRuns(database, (run) => startTaskRun(client, run)),
+    ),
+    follow('heartbeats', followedHeartbeats(heartbeats)),
+    follow('scheduled tasks', followedTasks(tasks)),
     { name: 'removals of hosts', run: (signal) => finishRemovalsPeriodically(removing, signal) },
     {
       name: 'x402 payments',

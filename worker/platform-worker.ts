@@ -26,6 +26,7 @@ import {
   createMeasurementActivities,
   createVerificationRecordActivities,
 } from '../activities/verification.js';
+import { createTaskRunRecordActivities, createTaskTurnActivities } from '../activities/tasks.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import type { AccountDeletions } from '../src/accounts/accounts/account-deletions.js';
 import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
@@ -162,6 +163,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createBusRecordActivities(busDelivery),
         ...createVerificationRecordActivities(services.verifications),
         ...createSwarmRecordActivities(services.swarms, services.ownerTurns),
+        ...createTaskRunRecordActivities({ runs: services.taskRuns, turns: services.ownerTurns }),
       },
     }),
     Worker.create({
@@ -185,6 +187,7 @@ export async function createHostWorkers(dependencies: HostDependencies): Promise
   const { progress, services, settings, supervisors } = dependencies;
   const { memorySizes, reconciliation } = hostServices;
   const { clones, heartbeats, releases, volumes } = services;
+  const { ownerTurns: turns, taskRuns: runs } = services;
   const { agentPorts: ports, containerSpecs: specs, watchdogStore: states } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
@@ -245,6 +248,7 @@ export async function createHostWorkers(dependencies: HostDependencies): Promise
           store: services.swarms,
           turns: services.ownerTurns,
         }),
+        ...createTaskTurnActivities({ runs, turns, limiters }),
       },
       maxConcurrentActivityTaskExecutions: MAX_TURNS,
     }),

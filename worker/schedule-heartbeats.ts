@@ -1,16 +1,7 @@
 import type { Logger } from 'pino';
 import type { Database } from '../src/platform/database/database.js';
-import { UnavailableError } from '../src/lib/errors.js';
 import type { HeartbeatScheduler, HeartbeatSetting } from '../src/agents/heartbeat/heartbeats.js';
-import { periodically } from '../src/platform/process/periodically.js';
-
-const INTERVAL_MS = 15_000;
-
-/** Milliseconds between two checks for lost schedules. */
-const LOST_INTERVAL_MS = 60 * 60_000;
-
-/** Schedules of one pass; the rest wait for the next. */
-const MAX_AT_ONCE = 200;
+import { followRows, type FollowedRows } from './follow-rows.js';
 
 interface HeartbeatScheduling {
   readonly database: Database;
@@ -18,52 +9,33 @@ interface HeartbeatScheduling {
   readonly log: Logger;
 }
 
-/** Updates the schedules to match the settings, now and periodically until the signal aborts. */
-export function scheduleHeartbeatsPeriodically(
-  scheduling: HeartbeatScheduling,
-  signal: AbortSignal,
-): Promise<void> {
-  let lostSoughtAt = Number.NEGATIVE_INFINITY;
-  const failure = 'heartbeats could not be scheduled, retrying';
-  const { log } = scheduling;
-  return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
-
-  async function work(): Promise<void> {
-    if (performance.now() - lostSoughtAt >= LOST_INTERVAL_MS) {
-      await noticeLost(scheduling.database);
-      lostSoughtAt = performance.now();
-    }
-    await scheduleHeartbeats(scheduling);
-  }
-}
-
-/**
- * Updates the schedules that may differ from their settings, without a database lock during calls to
- * Temporal.
- * @throws UnavailableError if Temporal is unreachable: the rest waits for the next pass.
- */
-export async function scheduleHeartbeats({
+/** Returns users' heartbeats, which Temporal's schedules follow. */
+export const followedHeartbeats = ({
   database,
   schedules,
   log,
-}: HeartbeatScheduling): Promise<void> {
-  const unscheduled = await database.asPlatform().transaction((db) =>
-    db.Heartbeat.findAll({
-      where: { scheduled: false },
-      order: [['updatedAt', 'ASC']],
-      limit: MAX_AT_ONCE,
-    }),
-  );
-  for (const heartbeat of unscheduled) {
-    try {
-      await schedules.apply(heartbeat);
-    } catch (error) {
-      if (error instanceof UnavailableError) throw error;
-      log.error({ err: error, userId: heartbeat.userId }, 'a heartbeat cannot be scheduled');
-      continue;
-    }
-    await noteScheduled(database, heartbeat);
-  }
+}: HeartbeatScheduling): FollowedRows<HeartbeatSetting> => ({
+  find: (most) =>
+    database.asPlatform().transaction((db) =>
+      db.Heartbeat.findAll({
+        where: { scheduled: false },
+        order: [['updatedAt', 'ASC']],
+        limit: most,
+      }),
+    ),
+  apply: (heartbeat) => schedules.apply(heartbeat),
+  note: (heartbeat) => noteScheduled(database, heartbeat),
+  refuse: ({ userId }, error) => {
+    log.error({ err: error, userId }, 'a heartbeat cannot be scheduled');
+    return Promise.resolve();
+  },
+  noticeLost: () => noticeLost(database),
+  failure: 'heartbeats could not be scheduled, retrying',
+});
+
+/** Updates the schedules. @throws UnavailableError if Temporal is unreachable: the rest waits for the next pass. */
+export async function scheduleHeartbeats(scheduling: HeartbeatScheduling): Promise<void> {
+  await followRows(followedHeartbeats(scheduling));
 }
 
 /** Marks heartbeats missing for twice their interval to be scheduled again: Temporal may have lost them. */

@@ -15,6 +15,7 @@ export { reconcileBilling } from './reconcile-billing.js';
 export { reconcileHost } from './reconcile-host.js';
 export { repairAgent } from './repair-agent.js';
 export { runSwarm } from './run-swarm.js';
+export { runScheduledTask } from './run-scheduled-task.js';
 export { sendMail } from './send-mail.js';
 export { verifyAgent } from './verify-agent.js';
 export { superviseAgent } from './supervise-agent.js';

@@ -23,6 +23,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Payment sessions', 'Deposits of wallets for purchases without a transaction each'],
   ['Payments', "The platform's payments on the chain"],
   ['Runtime', 'Containers of agents on all hosts'],
+  ['Scheduled tasks', 'Messages to agents at fixed times, and their answers'],
   ['Security events', 'Account events that the identity provider reports'],
   ['Skills', "Payments from agents' wallets, and settlements of bookings"],
   ['Swarms', 'Tasks that several agents of a user work on together'],

@@ -29,6 +29,7 @@ export interface WebDependencies extends Pick<
   | 'providers'
   | 'refusals'
   | 'secrets'
+  | 'scheduledTasks'
   | 'securityEvents'
   | 'sessionDebits'
   | 'sessions'

@@ -58,6 +58,8 @@ export const LIMITS = {
   swarms: perMinute('swarms', 60),
   /** New swarms and changes per user, from any address and by all keys. */
   swarmsOfUser: perMinute('swarms-of-user', 30),
+  /** Changes of scheduled tasks per user, from any address: each may start a turn. */
+  tasksOfUser: perMinute('tasks-of-user', 60),
   /** Splits per user, from any address: each has up to 100 payouts. */
   splitsOfUser: perMinute('splits-of-user', 60),
 };

@@ -38,6 +38,7 @@ import { providerEndpoints } from './providers.js';
 import { channelProvisionEndpoints } from './provision-channels.js';
 import { provisionEndpoints } from './provision.js';
 import { securityEventEndpoints } from './security-events.js';
+import { scheduledTaskEndpoints } from './scheduled-tasks.js';
 import { sessionEndpoints } from './sessions.js';
 import { swarmEndpoints } from './swarms.js';
 import { splitEndpoints } from './splits.js';
@@ -83,6 +84,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...healthEndpoints(),
     ...swarmEndpoints(dependencies),
     ...splitEndpoints(dependencies),
+    ...scheduledTaskEndpoints(dependencies),
     ...browseEndpoints(dependencies),
     ...memoryEndpoints(dependencies),
     ...gatewayEndpoints(dependencies),

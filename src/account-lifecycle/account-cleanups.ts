@@ -2,6 +2,7 @@ import { Op } from 'sequelize';
 import type { Logger } from 'pino';
 import type { AgentOperations } from '../agents/lifecycle/agent-operations.js';
 import type { Database } from '../platform/database/database.js';
+import { removeTasks } from '../agents/operations/remove-tasks.js';
 import { UserHeartbeats } from '../agents/heartbeat/user-heartbeats.js';
 import type { PlanEndings } from '../billing/plan-endings.js';
 import type { SecretBox } from '../platform/secrets/secret-box.js';
@@ -35,6 +36,7 @@ export function accountCleanups(parts: AreaParts): readonly AccountCleanup[] {
     subscriptions(parts.planEndings),
     agents(parts.database, parts.operations),
     heartbeats(parts.database),
+    scheduledTasks(parts.database),
     refreshTokens(parts),
     splits(parts.database),
     referralCredits(parts.database),
@@ -93,6 +95,21 @@ const heartbeats = (database: Database): AccountCleanup => ({
       await new UserHeartbeats(database).set(by, { enabled: false });
     } else if (setting.scheduled) return;
     throw new CleanupPendingError('The schedule of the heartbeat is being removed');
+  },
+});
+
+/** Removes the tasks; each row stays until its schedule is removed. */
+const scheduledTasks = (database: Database): AccountCleanup => ({
+  name: 'scheduled tasks',
+  async release({ userId }) {
+    const tenant = database.asUser(userId);
+    await removeTasks(tenant, { userId });
+    const [left] = await tenant.query<{ count: number }>(
+      'SELECT count(*)::integer AS count FROM scheduled_tasks WHERE user_id = $userId',
+      { userId },
+    );
+    if (left && left.count > 0)
+      throw new CleanupPendingError(`The schedules of ${left.count} tasks are being removed`);
   },
 });
 

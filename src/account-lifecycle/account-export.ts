@@ -117,6 +117,26 @@ export async function exportAccount(
       { userId },
       '',
     ),
+    scheduledTasks: paged(
+      tenant,
+      `SELECT id AS position, id, agent_id AS "agentId", name, message, schedule, timezone, enabled,
+              reason, runs, last_run AS "lastRun", last_status AS "lastStatus",
+              finished_at AS "finishedAt", created_at AS "createdAt", updated_at AS "updatedAt"
+         FROM scheduled_tasks WHERE user_id = $userId AND id > $after AND removed_at IS NULL
+        ORDER BY id LIMIT ${PAGE}`,
+      { userId },
+      '',
+    ),
+    scheduledTaskRuns: paged(
+      tenant,
+      `SELECT id AS position, id, task_id AS "taskId", agent_id AS "agentId",
+              scheduled_for AS "scheduledFor", started_at AS "startedAt",
+              finished_at AS "finishedAt", status, error
+         FROM scheduled_task_runs WHERE user_id = $userId AND id > $after
+        ORDER BY id LIMIT ${PAGE}`,
+      { userId },
+      '',
+    ),
     toolUsage: paged(
       tenant,
       `SELECT day || ' ' || agent_id || ' ' || tool AS position, day::text AS day,

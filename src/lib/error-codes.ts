@@ -167,6 +167,11 @@ export const ERROR_CODES = {
     cause: 'the state of the swarm does not allow the action, or its last answers are outstanding',
   },
   SYNC_IN_FLIGHT: { status: 409, cause: 'another sync of the workspace is running: retry later' },
+  TASK_LIMIT_REACHED: {
+    status: 409,
+    cause: 'the agent or you have `limit` scheduled tasks: remove one first',
+  },
+  TASK_RUNNING: { status: 409, cause: 'the scheduled task is running already' },
   TIMEOUT: { status: [500, 504], cause: 'the page did not answer in time' },
   TOO_COMPLEX: { status: PAGE_STATUSES, cause: 'the page is too complex to be read' },
   TOO_LARGE: { status: PAGE_STATUSES, cause: 'the page is too large' },

@@ -6,6 +6,7 @@ export const RETAINED = [
   'messages',
   'verifications',
   'swarms',
+  'task-runs',
   'bus-messages',
   'bus-threads',
   'bus-amplifications',

@@ -36,6 +36,10 @@ const OLD_VERIFICATIONS = `
 const OLD_SWARMS = `
   SELECT id FROM swarms WHERE settled_at < now() - ${AGE}
    ORDER BY settled_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+/** Runs that have ended; each task keeps few. */
+const OLD_TASK_RUNS = `
+  SELECT id FROM scheduled_task_runs WHERE finished_at < now() - ${AGE}
+   ORDER BY finished_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
 /** Rows of the bus whose last change is old. */
 const oldOfBus = (table: string, time: 'created_at' | 'updated_at') => `
@@ -150,6 +154,8 @@ export class Retention {
         return this.#delete('agent_verifications', OLD_VERIFICATIONS, this.#settings.operations);
       case 'swarms':
         return this.#delete('swarms', OLD_SWARMS, this.#settings.operations);
+      case 'task-runs':
+        return this.#delete('scheduled_task_runs', OLD_TASK_RUNS, this.#settings.operations);
       case 'bus-messages':
         return this.#delete('bus_messages', OLD_BUS_MESSAGES, this.#settings.bus, 'ctid');
       case 'bus-threads':

@@ -40,6 +40,7 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/payproc/storage-upgrade',
   '/api/memory',
   '/api/register',
+  '/api/scheduled-tasks',
   '/api/security/risc',
   '/api/settings',
   '/api/settings/password',

@@ -170,7 +170,15 @@ async function furnish(
   const key = await newKey(platform, bob);
 
   /** Resources that the next round may remove. */
-  let spare = { agent: bobs, key: key.id, host: 'local', user: bob.id, cookie: '', archive: '' };
+  let spare = {
+    agent: bobs,
+    key: key.id,
+    host: 'local',
+    user: bob.id,
+    cookie: '',
+    archive: '',
+    task: '',
+  };
   const renew = async () => {
     const user = await platform.signUp();
     const host = `host-${randomUUID()}`;
@@ -185,7 +193,14 @@ async function furnish(
       `INSERT INTO agent_archives (id, agent_id, user_id, volume, reason, created_at)
        VALUES ('${archive}', '${bobs}', '${bob.id}', '${archive}', 'reset-memory', now())`,
     );
-    spare = { agent, key: id, host, user: user.id, cookie, archive };
+    const task = randomUUID();
+    await platform.asOwner(
+      `DELETE FROM scheduled_tasks;
+       INSERT INTO scheduled_tasks (id, user_id, agent_id, name, message, schedule, timezone, enabled,
+                                    set_at, created_at, updated_at)
+       VALUES ('${task}', '${bob.id}', '${bobs}', 'a task', 'hi', '7d', 'UTC', false, now(), now(), now())`,
+    );
+    spare = { agent, key: id, host, user: user.id, cookie, archive, task };
   };
 
   const { body: shown } = await platform.web(bob, 'GET', `/api/agents/${bobs}`);
@@ -206,6 +221,8 @@ async function furnish(
     limit: ['1', '50'],
     days: ['7'],
     frequency: ['3h'],
+    schedule: ['5m', '0 9 * * *'],
+    timezone: ['UTC', 'Europe/Berlin'],
   };
   const knownTo = (operation: { readonly name: string }) => {
     const agents = TAKES_AWAY.test(operation.name) ? [spare.agent] : [bobs, bobs, bobs, adas];
@@ -213,7 +230,9 @@ async function furnish(
       ? [spare.key]
       : operation.name.includes('/hosts/')
         ? [spare.host]
-        : agents;
+        : operation.name.includes('/scheduled-tasks')
+          ? [spare.task]
+          : agents;
     const names = operation.name.includes('/credentials/') ? ['SHOP_TOKEN'] : known.name;
     const newcomer = [`${randomUUID()}@example.com`];
     const users = TAKES_AWAY.test(operation.name) ? [spare.user] : [bob.id, bob.id, ada.id];

@@ -69,6 +69,8 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   operations: bound(BY_CALLS, { kind: 'operations' }),
   watchdog_transitions: bound('500 for each agent', { kind: 'transitions' }),
   messages: bound('64 MiB for each agent', { kind: 'messages' }),
+  scheduled_tasks: bound('100 for each user', { with: 'agents' }),
+  scheduled_task_runs: bound('100 for each task', { kind: 'task-runs' }),
   agent_verifications: bound('10 a minute for each user', { kind: 'verifications' }),
   swarms: bound('200 for each user', { kind: 'swarms' }),
   swarm_members: bound('20 for each swarm', { with: 'swarms' }),

@@ -133,6 +133,21 @@ test('removes swarms by the time since their end, and none that is under way', a
   expect(await idsIn('swarms')).toEqual(['open', 'young']);
 });
 
+test('removes runs of tasks by the age of their end', async () => {
+  await insert('scheduled_tasks', { id: 'task' });
+  const row = (id: string, days: number) =>
+    insert('scheduled_task_runs', {
+      id,
+      task_id: 'task',
+      status: 'failed',
+      finished_at: daysAgo(days),
+    });
+  await row('old', 91);
+  await row('young', 89);
+  expect(await remove('task-runs')).toBe(1);
+  expect(await idsIn('scheduled_task_runs')).toEqual(['young']);
+});
+
 test('removes messages between agents and their records by their age', async () => {
   const texts = async (table: string, column: string) =>
     (await owner(`SELECT ${column} AS text FROM ${table} ORDER BY 1`)).map(({ text }) => text);
@@ -372,7 +387,7 @@ test('rejects a retention time below the minimum of its kind', () => {
     ] as const),
   ];
   const ofBus: readonly RetainedKind[] = ['bus-messages', 'bus-threads', 'bus-amplifications'];
-  const ofOperations: readonly RetainedKind[] = ['verifications', 'data-feeds', 'swarms'];
+  const ofOperations: readonly RetainedKind[] = ['verifications', 'data-feeds', 'swarms', 'task-runs'];
   const others = [...ending, ...audited, ...paid, ...ofBus, ...ofOperations];
   expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(6);
 });

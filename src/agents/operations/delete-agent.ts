@@ -1,6 +1,7 @@
 import type { TenantTransaction } from '../../platform/database/database.js';
 import { updateAgent } from '../agents/agents.js';
 import { endOperations } from './operations.js';
+import { removeTasks } from './remove-tasks.js';
 
 export const AGENT_IS_GONE = 'The agent is removed';
 
@@ -26,4 +27,6 @@ export async function markDeleted(
     previousRelease: null,
     deletedAt: at,
   });
+  // After the agent's row is locked: no task is created in between.
+  await removeTasks(db, { agentId });
 }

@@ -19,6 +19,7 @@ import * as payments from './tables/payments.js';
 import * as pendingNotifications from './tables/pending-notifications.js';
 import * as proofs from './tables/proofs.js';
 import * as records from './tables/records.js';
+import * as scheduledTasks from './tables/scheduled-tasks.js';
 import * as securityEvents from './tables/security-events.js';
 import * as signIn from './tables/sign-in.js';
 import * as splits from './tables/splits.js';
@@ -68,6 +69,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(bus),
   ...Object.values(swarms),
   ...Object.values(verifications),
+  ...Object.values(scheduledTasks),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;
@@ -87,6 +89,9 @@ export type HeartbeatRow = RowOf<typeof heartbeats.Heartbeat>;
 export type WalletRow = RowOf<typeof wallets.Wallet>;
 export type NotificationRow = RowOf<typeof notifications.Notification>;
 export type PendingNotificationRow = RowOf<typeof pendingNotifications.pendingNotifications>;
+
+export type ScheduledTaskRow = RowOf<typeof scheduledTasks.scheduledTasks>;
+export type ScheduledTaskRunRow = RowOf<typeof scheduledTasks.scheduledTaskRuns>;
 
 export type RiscEventRow = RowOf<typeof securityEvents.riscEvents>;
 

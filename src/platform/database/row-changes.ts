@@ -16,7 +16,9 @@ export type AnnouncedTable =
   | 'bus_messages'
   | 'bus_signatures'
   | 'agent_verifications'
-  | 'swarms';
+  | 'swarms'
+  | 'scheduled_tasks'
+  | 'scheduled_task_runs';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 5_000;

@@ -146,8 +146,11 @@ const deletions = (removals = new Removals(), identityProvider: TokenRevoker = r
   return new AccountDeletions(database.db, accountCleanups(parts));
 };
 
-/** Marks the heartbeats' schedules as up to date, as a worker does. */
-const follow = () => owner('UPDATE heartbeats SET scheduled = true');
+/** Marks the schedules of heartbeats and tasks as up to date, as a worker does. */
+async function follow(): Promise<void> {
+  await owner('UPDATE heartbeats SET scheduled = true');
+  await owner('DELETE FROM scheduled_tasks WHERE removed_at IS NOT NULL');
+}
 
 /** Runs the deletion of an account, as its workflow does. */
 async function deleted({ id }: Somebody, by = deletions()): Promise<void> {
@@ -312,6 +315,25 @@ describe('deletion of an account', () => {
     ).toEqual([{ enabled: false, scheduled: false }]);
     await follow();
     await deletions().leave('heartbeats', ada.id);
+  });
+
+  test('removes the schedules of tasks before it deletes the account', async () => {
+    await owner(insertSql('agents', ROWS.agents?.(ada.id, 1) ?? {}));
+    await owner(insertSql('scheduled_tasks', ROWS.scheduled_tasks?.(ada.id, 1) ?? {}));
+    await leave(ada);
+    for (const _ of [1, 2]) {
+      await expect(deletions().leave('scheduled tasks', ada.id)).rejects.toThrow(
+        CleanupPendingError,
+      );
+    }
+    expect(
+      await owner(
+        `SELECT scheduled FROM scheduled_tasks
+          WHERE user_id = '${ada.id}' AND removed_at IS NOT NULL`,
+      ),
+    ).toEqual([{ scheduled: false }]);
+    await follow();
+    await deletions().leave('scheduled tasks', ada.id);
   });
 
   /** Links the account to an identity whose refresh token is stored. */
@@ -522,6 +544,8 @@ describe('the export of an account', () => {
         'usage',
         'verifications',
         'swarms',
+        'scheduledTasks',
+        'scheduledTaskRuns',
         'toolUsage',
       ],
       ...['busWebhooks', 'busMessages', 'busThreads', 'busAmplifications'],

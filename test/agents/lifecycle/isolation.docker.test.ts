@@ -39,6 +39,7 @@ let ada: TestUser;
 let bob: TestUser;
 let agentId: string;
 let keyId: string;
+let taskId: string;
 let sessionId: string;
 let wallet: string;
 let identityId: string;
@@ -72,6 +73,10 @@ beforeAll(async () => {
   const credential = { action: 'set-credential', agentId, ...SECRET_CREDENTIAL };
   await platform.web(ada, 'POST', '/api/agent?wait=60', { body: credential });
   await platform.web(ada, 'POST', '/api/heartbeat', { body: { frequency: '6h', enabled: true } });
+  const task = await platform.web(ada, 'POST', '/api/scheduled-tasks', {
+    body: { agentId, name: 'of ada', message: 'Is the shop open?', schedule: '7d' },
+  });
+  taskId = task.body.task.id;
   const made = await platform.web(ada, 'POST', '/api/keys', { body: { name: SECRET_KEY_NAME } });
   keyId = made.body.id;
   const { body } = await platform.web(ada, 'GET', '/api/auth/sessions');
@@ -386,6 +391,16 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/skills/instant-split': { ...missing, body: payment },
   'GET /api/skills/booking-settlement': { nobody: 401, bob: 200 },
   'POST /api/skills/booking-settlement': { ...missing, body: payment },
+  'GET /api/scheduled-tasks': { ...missing, query: () => `?id=${taskId}` },
+  'POST /api/scheduled-tasks': {
+    ...missing,
+    body: () => ({ agentId, name: 'of bob', message: 'text from bob', schedule: '5m' }),
+  },
+  'PUT /api/scheduled-tasks': {
+    ...missing,
+    body: () => ({ id: taskId, message: 'text from bob', enabled: false, run: true }),
+  },
+  'DELETE /api/scheduled-tasks': { ...missing, query: () => `?id=${taskId}` },
   ...browsing(missing),
   'GET /api/memory': { ...missing, query: memoryFile },
   'POST /api/memory': { ...missing, body: memoryWrite },
@@ -590,6 +605,8 @@ const TABLES = {
   agent_verifications: [],
   messages: [],
   heartbeats: [],
+  scheduled_tasks: ['scheduled'],
+  scheduled_task_runs: [],
   wallets: [],
   royalty_splits: [],
   royalty_payouts: [],

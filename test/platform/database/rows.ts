@@ -65,6 +65,8 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   operations: () => ({ kind: 'start' }),
   watchdog_transitions: () => ({ from_state: 'running', to_state: 'degraded', cause: 'exit' }),
   messages: () => ({ role: 'user' }),
+  scheduled_tasks: (user, n) => ({ id: `${user}-task-${n}` }),
+  scheduled_task_runs: (user, n) => ({ task_id: `${user}-task-${n}`, status: 'running' }),
   notifications: (user) => ({ agent_id: user, channel: 'discord', status: 'sent' }),
   pending_notifications: (user) => ({ agent_id: `${user}-agent-1` }),
   hosts: (user, n) => ({
@@ -174,7 +176,7 @@ function rowOf({ name: table, columns, policy }: Table): RowOf {
   };
 }
 
-const FIRST = ['users', 'agents', 'royalty_splits', 'payment_sessions'];
+const FIRST = ['users', 'agents', 'royalty_splits', 'payment_sessions', 'scheduled_tasks'];
 const LAST = ['account_deletions'];
 
 /** Sorts referenced tables first, and account deletions, which block other rows, last. */

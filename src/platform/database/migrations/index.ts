@@ -34,6 +34,7 @@ import { migration as toolUsage } from './033-tool-usage.js';
 import { migration as verifications } from './034-verifications.js';
 import { migration as dataFeeds } from './035-data-feeds.js';
 import { migration as swarms } from './041-swarms.js';
+import { migration as scheduledTasks } from './039-scheduled-tasks.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -84,4 +85,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '034-verifications', migration: verifications },
   { name: '035-data-feeds', migration: dataFeeds },
   { name: '041-swarms', migration: swarms },
+  { name: '039-scheduled-tasks', migration: scheduledTasks },
 ];
