@@ -56,7 +56,7 @@ test.each(CHANGES)(
     for (const expression of EXPRESSIONS) {
       const schedule = parseSchedule(expression, zone);
       if (schedule.kind !== 'cron') throw new TypeError('not a cron expression');
-      for (const hours of [-26, -2, -1, 0, 1]) {
+      for (const hours of [-26, -1, 0]) {
         const from = Date.parse(at) + hours * 3_600_000 + 60_000;
         const theirs = await temporalTimes(schedule.expressions, zone, from);
         expect(theirs.length).toBeGreaterThan(5);
