@@ -1,7 +1,7 @@
 import { ScheduleOverlapPolicy, type Client, type ScheduleOptions } from '@temporalio/client';
 import type { ScheduledTaskRow } from '../src/platform/database/models.js';
 import { taskScheduleId } from '../src/agents/tasks/task-ids.js';
-import { parseSchedule } from '../src/agents/tasks/task-schedule.js';
+import { timesOf } from '../src/agents/tasks/task-schedule.js';
 import { attributesOf } from '../workflows/search-attributes.js';
 import type { Schedule } from './put-schedule.js';
 import { applySchedule } from './row-schedules.js';
@@ -27,6 +27,7 @@ export type TaskSetting = Pick<
   | 'schedule'
   | 'timezone'
   | 'enabled'
+  | 'onceAt'
   | 'finishedAt'
   | 'removedAt'
   | 'setAt'
@@ -87,8 +88,9 @@ function scheduleOf(task: TaskSetting): Schedule {
   };
 }
 
-function specOf({ schedule, setAt, timezone }: TaskSetting): ScheduleOptions['spec'] {
-  const times = parseSchedule(schedule, timezone);
+function specOf(task: TaskSetting): ScheduleOptions['spec'] {
+  const { setAt, timezone } = task;
+  const times = timesOf(task);
   switch (times.kind) {
     case 'cron':
       return { cronExpressions: [...times.expressions], timezone };

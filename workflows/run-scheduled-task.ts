@@ -15,7 +15,7 @@ export interface RunScheduledTaskInput {
   readonly setAt?: string;
 }
 
-/** `nothing`: the task has another setting, or the run has ended already. */
+/** `nothing`: no agent is to be asked; the row of the run, if there is one, has the reason. */
 export type TaskRunEnd = 'answered' | 'skipped' | 'failed' | 'nothing';
 
 /** Runs a scheduled task: stores the run, under this workflow's id, and then asks the agent once. */

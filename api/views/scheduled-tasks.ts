@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { FREQUENCY_FORMAT } from '../../src/agents/heartbeat/frequency.js';
 import { SHOWN_ANSWER, type PastRun } from '../../src/agents/tasks/past-runs.js';
-import { nextTime, parseSchedule } from '../../src/agents/tasks/task-schedule.js';
+import { nextTime, timesOf } from '../../src/agents/tasks/task-schedule.js';
 import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
 import type { ScheduledTaskRow } from '../../src/platform/database/models.js';
 import {
@@ -70,7 +70,7 @@ export function presentTask(task: ScheduledTaskRow, now = Date.now()): z.infer<t
   const { agentId, enabled, id, lastStatus, message, name, reason, runs, schedule, timezone } =
     task;
   const status = statusOf(task);
-  const next = status === 'active' ? nextTime(parseSchedule(schedule, timezone), task, now) : null;
+  const next = status === 'active' ? nextTime(timesOf(task), task, now) : null;
   return {
     ...{ id, agentId, name, message, schedule, timezone, enabled, status, reason },
     nextRun: next === null ? null : new Date(next).toISOString(),

@@ -23,6 +23,7 @@ import {
   verificationRuns,
 } from '../../temporal/row-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
+import { startTaskRun } from '../../temporal/task-runs.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
@@ -52,6 +53,7 @@ import {
   mails,
   securityEvents,
   swarms,
+  taskRuns,
   verifications,
 } from '../../worker/handed-rows.js';
 import { handOverPeriodically } from '../../worker/hand-over.js';
@@ -333,6 +335,7 @@ async function build(
       clones(cloneRuns(client)),
       verifications(verificationRuns(client)),
       swarms(services.swarms, swarmRuns(client)),
+      taskRuns(db, (run) => startTaskRun(client, run)),
     ].map((handed) => handOverPeriodically({ database: db, log }, handed, ending.signal));
     stopFollowing = async () => {
       ending.abort();

@@ -52,6 +52,14 @@ export function parseSchedule(text: string, timezone: string): TaskSchedule {
   return { kind: 'cron', expressions: expressionsOf(text) };
 }
 
+/** Returns the times of a stored task, whose one time is stored as it was understood. */
+export const timesOf = ({
+  onceAt,
+  schedule,
+  timezone,
+}: Pick<TaskTimes, 'schedule' | 'timezone'> & { readonly onceAt: Date | null }): TaskSchedule =>
+  onceAt === null ? parseSchedule(schedule, timezone) : { kind: 'once', at: onceAt.getTime() };
+
 /** Refuses times that are too close together, past or too far ahead. @throws BadRequestError */
 export function requireUsable(schedule: TaskSchedule, timezone: string, now: number): void {
   switch (schedule.kind) {
@@ -99,17 +107,21 @@ function nextOf(expression: string, zone: string, now: number): number | undefin
   return nextAsTemporal(times, zone, { now, until: now + CRON_AHEAD_MS });
 }
 
-/** Returns the hours and minutes of each matching day. */
+/** Returns the hours and minutes of each matching day, ascending. */
 function clockOf(expression: string): { readonly hours: number[]; readonly minutes: number[] } {
-  const [minute, hour] = expression.split(' ');
-  const firstOf = (fields: string, most: number, endMs: number, unitMs: number) =>
-    inUtc(fields)
-      .nextRuns(most, new Date(-1))
-      .flatMap((run) => (run.getTime() < endMs ? [run.getTime() / unitMs] : []));
-  return {
-    hours: firstOf(`0 ${hour} * * *`, 24, DAY_MS, HOUR_MS),
-    minutes: firstOf(`${minute} * * * *`, 60, HOUR_MS, MINUTE_MS),
-  };
+  const [minute = '', hour = ''] = expression.split(' ');
+  return { hours: valuesOf(hour, 23), minutes: valuesOf(minute, 59) };
+}
+
+/** Returns the values of a field of numbers that croner has accepted. */
+function valuesOf(field: string, last: number): number[] {
+  const values = new Set<number>();
+  for (const item of field.split(',')) {
+    const [range = '', step = '1'] = item.split('/');
+    const [from = 0, to = from] = range === '*' ? [0, last] : range.split('-').map(Number);
+    for (let value = from; value <= to; value += Number(step)) values.add(value);
+  }
+  return [...values].sort((one, other) => one - other);
 }
 
 const daysOf = (expression: string): string => expression.split(' ').slice(2).join(' ');
