@@ -49,7 +49,17 @@ process.on('message', (order: QuietHostOrder | 'count') => {
 process.on('disconnect', () => process.exit());
 process.send?.({ dockerHost, ports });
 
-function answerAsGateway({ url }: IncomingMessage, response: ServerResponse): void {
+/** The answer to every message. */
+const ANSWER = `data: ${JSON.stringify({ choices: [{ delta: { content: 'It is done' } }] })}\n\ndata: [DONE]\n\n`;
+
+function answerAsGateway(request: IncomingMessage, response: ServerResponse): void {
+  const { url } = request;
+  if (url === '/v1/chat/completions') {
+    request.resume().on('end', () => {
+      response.setHeader('content-type', 'text/event-stream').end(ANSWER);
+    });
+    return;
+  }
   probes++;
   const body = url === '/readyz' ? { ready: true } : { ok: true, status: 'live' };
   response.setHeader('content-type', 'application/json').end(JSON.stringify(body));

@@ -1,0 +1,11 @@
+/** Milliseconds that each schedule may take to be made, and that all may take to settle. */
+const EACH_MS = 25;
+const SETTLE_MS = 10_000;
+
+/** Returns a minute that begins when so many schedules can be made, with its daily cron expression in UTC. */
+export function dueMinute(schedules: number): { readonly at: number; readonly cron: string } {
+  const earliest = Date.now() + schedules * EACH_MS + SETTLE_MS;
+  const at = Math.ceil(earliest / 60_000) * 60_000;
+  const time = new Date(at);
+  return { at, cron: `${time.getUTCMinutes()} ${time.getUTCHours()} * * *` };
+}
