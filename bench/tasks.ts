@@ -69,7 +69,7 @@ await runBenchmark(async (atEnd) => {
     // The first round is not measured: V8 has not compiled the code yet.
     if (round > 0) rates.push(each);
   }
-  printRates(rates);
+  if (rates.length > 0) printRates(rates);
   await printMemory(tasks, platform);
 });
 

@@ -2,9 +2,10 @@
 // `node bare-schedules.js <Temporal's address> <task queue>`, which reports to its parent when it is ready, and then the
 // number of activities that have ended.
 import { fileURLToPath } from 'node:url';
-import { NativeConnection, Worker } from '@temporalio/worker';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 
 const [address = '', taskQueue = ''] = process.argv.slice(2);
+Runtime.install({ logger: new DefaultLogger('WARN') });
 let ended = 0;
 const worker = await Worker.create({
   connection: await NativeConnection.connect({ address }),

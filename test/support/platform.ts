@@ -24,6 +24,7 @@ import {
 } from '../../temporal/row-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { startTaskRun } from '../../temporal/task-runs.js';
+import { TaskSchedules } from '../../temporal/task-schedules.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
@@ -47,6 +48,7 @@ import type { Meter } from '../../src/ai/usage/meter.js';
 import type { LocalRepairTimes } from '../../src/agents/local-repair/local-repair.js';
 import { DatabaseGate } from '../../worker/database-gate.js';
 import { followDocker } from '../../worker/follow-docker.js';
+import { followRowsPeriodically } from '../../worker/follow-rows.js';
 import {
   accountDeletions,
   clones,
@@ -60,6 +62,7 @@ import { handOverPeriodically } from '../../worker/hand-over.js';
 import { openLocalRepair } from '../../worker/local-repair.js';
 import { createHostWorkers, createPlatformWorkers } from '../../worker/platform-worker.js';
 import { HostLease } from '../../worker/report-host.js';
+import { followedTasks } from '../../worker/schedule-tasks.js';
 import { sendNotifications } from '../../worker/send-notifications.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker } from './docker.js';
@@ -337,9 +340,15 @@ async function build(
       swarms(services.swarms, swarmRuns(client)),
       taskRuns(db, (run) => startTaskRun(client, run)),
     ].map((handed) => handOverPeriodically({ database: db, log }, handed, ending.signal));
+    const tasks = { schedules: new TaskSchedules(client), runs: services.taskRuns };
+    const scheduling = followRowsPeriodically(
+      followedTasks({ database: db, log, ...tasks }),
+      log,
+      ending.signal,
+    );
     stopFollowing = async () => {
       ending.abort();
-      await Promise.all([following, repairing, telling, ...handing]);
+      await Promise.all([following, repairing, telling, scheduling, ...handing]);
     };
   };
   const stopWorkers = async () => {

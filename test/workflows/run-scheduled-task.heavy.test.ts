@@ -4,10 +4,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createTaskRunRecordActivities } from '../../activities/tasks.js';
 import { OwnerTurns, type TurnEnd } from '../../src/agents/chat/owner-turns.js';
 import { TaskRuns, type TaskRunRef } from '../../src/agents/tasks/task-runs.js';
-import { ringOf } from '../../src/platform/secrets/key-ring.js';
-import { SecretBox } from '../../src/platform/secrets/secret-box.js';
-import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
-import { HOST, taskRun } from './support/task-run.js';
+import { newTaskAgent, SECRETS } from '../agents/tasks/task-lab.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { taskRun } from './support/task-run.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
 const TEXT = 'Is the shop open?';
@@ -31,27 +30,14 @@ afterAll(async () => {
   await database?.close();
 });
 beforeEach(async () => {
-  const user = await newUser(database);
+  const { agentId, userId } = await newTaskAgent(database);
   const id = randomUUID();
   const setAt = new Date();
   await query(
-    `INSERT INTO agents (id, user_id, name, subdomain, host, plan, model, ai_provider, desired,
-                         status, started_at, created_at, updated_at)
-     VALUES ($id, $user, 'a', $id, '${HOST}', 'solo', 'gpt-4', 'openai', 'running', 'active',
-             now(), now(), now())`,
-    { id, user },
-  );
-  await query(
-    `INSERT INTO subscriptions (user_id, kind, plan, status, source, period_start, created_at,
-                                updated_at)
-     VALUES ($user, 'plan', 'solo', 'active', 'operator', now(), now(), now())`,
-    { user },
-  );
-  await query(
     `INSERT INTO scheduled_tasks (id, user_id, agent_id, name, message, schedule, timezone, enabled,
                                   set_at, created_at, updated_at)
-     VALUES ($id, $user, $id, 'a task', '${TEXT}', '30m', 'UTC', true, $setAt, now(), now())`,
-    { id, user, setAt },
+     VALUES ($id, $userId, $agentId, 'a task', '${TEXT}', '30m', 'UTC', true, $setAt, now(), now())`,
+    { id, userId, agentId, setAt },
   );
   input = { taskId: id, setAt: setAt.toISOString() };
 });
@@ -60,7 +46,7 @@ const query = (sql: string, values: Record<string, unknown> = {}) =>
   database.db.asPlatform().query<Record<string, unknown>>(sql, values);
 
 const run = (askForTask?: (run: TaskRunRef) => Promise<TurnEnd['kind']>) => {
-  const turns = new OwnerTurns(database.db, new SecretBox(ringOf(Buffer.alloc(32))));
+  const turns = new OwnerTurns(database.db, SECRETS);
   const records = createTaskRunRecordActivities({ runs, turns });
   const host = askForTask && { host: { askForTask } };
   return taskRun(lab.environment, bundle, { records, ...host }, input);

@@ -13,6 +13,7 @@ import { TaskRuns } from '../../../src/agents/tasks/task-runs.js';
 import { BadRequestError, ConflictError, NotFoundError } from '../../../src/lib/errors.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { newUser, testDatabase, type TestDatabase } from '../../support/postgres.js';
+import { newTaskAgent, TASK_HOST } from './task-lab.js';
 
 const RULES = { adminEmails: [] };
 
@@ -29,29 +30,13 @@ afterAll(() => database?.close());
 beforeEach(async () => {
   tasks = new ScheduledTasks(RULES);
   runs = new TaskRuns(database.db, RULES);
-  ada = await newUser(database);
-  agentId = await newAgent();
-  await query(
-    `INSERT INTO subscriptions (user_id, kind, plan, status, source, period_start, created_at, updated_at)
-     VALUES ($ada, 'plan', 'solo', 'active', 'operator', now(), now(), now())`,
-    { ada },
-  );
+  ({ agentId, userId: ada } = await newTaskAgent(database));
 });
 
 const query = (sql: string, values: Record<string, unknown> = {}) =>
   database.db.asPlatform().query<Record<string, unknown>>(sql, values);
 
-async function newAgent(): Promise<string> {
-  const id = randomUUID();
-  await query(
-    `INSERT INTO agents (id, user_id, name, subdomain, host, plan, model, ai_provider, desired,
-                         status, started_at, created_at, updated_at)
-     VALUES ($id, $ada, $id, $id, 'here', 'solo', 'gpt-4', 'openai', 'running', 'active', now(),
-             now(), now())`,
-    { id, ada },
-  );
-  return id;
-}
+const newAgent = async () => (await newTaskAgent(database, { userId: ada })).agentId;
 
 const by = (userId = ada) => ({
   tenant: database.db.asUser(userId),
@@ -167,7 +152,7 @@ test('lets one of fifty requests to run at once win', { tags: 'attack' }, async 
 test('begins a run once, however often its workflow begins', async () => {
   const { id } = await create();
   const [one, two] = await Promise.all([begin(id, 'run-1'), begin(id, 'run-1')]);
-  expect(one).toEqual({ id: 'run-1', agent: { agentId, userId: ada, host: 'here' } });
+  expect(one).toEqual({ id: 'run-1', agent: { agentId, userId: ada, host: TASK_HOST } });
   expect(two).toEqual(one);
   expect(await runs.question(one!)).toEqual({
     conversation: `task-${id}`,

@@ -8,16 +8,16 @@ import { ringOf } from '../../../src/platform/secrets/key-ring.js';
 import { SecretBox } from '../../../src/platform/secrets/secret-box.js';
 import type { AgentRef } from '../../../src/types/agent-ref.js';
 import { newUser, type TestDatabase } from '../../support/postgres.js';
+import { HOST as TASK_HOST } from '../../workflows/support/task-run.js';
 
-/** Host of the agents here. */
-export const TASK_HOST = 'task-host';
+export { TASK_HOST };
 
 export const SECRETS = new SecretBox(ringOf(Buffer.alloc(32)));
 
 /** Creates a user with a plan and an agent that counts as running; its gateway is at `port`. */
 export async function newTaskAgent(
   { db }: TestDatabase,
-  { port = 1, userId }: { readonly port?: number; readonly userId?: string } = {},
+  { port, userId }: { readonly port?: number; readonly userId?: string } = {},
 ): Promise<AgentRef> {
   const owner = userId ?? (await newUser({ db }));
   const id = randomUUID();
@@ -27,7 +27,7 @@ export async function newTaskAgent(
                          status, port, started_at, created_at, updated_at)
      VALUES ($id, $owner, $id, $id, '${TASK_HOST}', 'solo', 'gpt-4', 'openai', 'running', 'active',
              $port, now(), now(), now())`,
-    { id, owner, port },
+    { id, owner, port: port ?? null },
   );
   if (userId === undefined) {
     await platform.query(
