@@ -51,6 +51,7 @@ import type { HostLease } from './report-host.js';
 import { runWorkers, type Part } from './run-together.js';
 import { followedHeartbeats } from './schedule-heartbeats.js';
 import { followedTasks } from './schedule-tasks.js';
+import { sampleAgents } from './sample-agents.js';
 import { sendNotifications } from './send-notifications.js';
 import { serveHost } from './serve-host.js';
 
@@ -165,6 +166,9 @@ export function hostParts(worker: ConnectedHost): Part[] {
     }),
     onceLeased('Docker events', (signal) => followDocker(following, signal, hostEvents)),
     onceLeased('memory sizes', (signal) => measureMemories(measuring, signal)),
+    onceLeased('metrics of agents', (signal) =>
+      sampleAgents({ database, docker, host, log }, signal),
+    ),
     onceLeased('removal of images', (signal) =>
       removeImagesPeriodically({ database, docker, usual, log }, signal),
     ),

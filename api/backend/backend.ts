@@ -23,6 +23,7 @@ import { keyEndpoints } from './keys.js';
 import { AI_LIMIT, GENERAL_LIMIT } from './limits.js';
 import { logEndpoints } from './logs.js';
 import { memoryEndpoints } from './memory.js';
+import { metricEndpoints } from './metrics.js';
 import { openAiEndpoints } from './openai.js';
 import { operationEndpoints } from './operations.js';
 import { paymentEndpoints } from './payments.js';
@@ -50,6 +51,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...openAiEndpoints(dependencies),
     ...paymentEndpoints(),
     ...usageEndpoints(),
+    ...metricEndpoints(dependencies),
     ...keyEndpoints(),
     ...undergroundWalletEndpoints(dependencies),
     ...undergroundEventEndpoints(dependencies),

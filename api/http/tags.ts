@@ -18,7 +18,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Hosts', 'Docker hosts: load, cordon, drain and removal'],
   ['Instance', "A user's agents and plan at a glance"],
   ['Logs', "Agents' logs: history and live streams"],
-  ['Metrics', 'Metrics for Prometheus'],
+  ['Metrics', 'Agents over time, and metrics for Prometheus'],
   ['Pages', 'Pages for people, and readings of pages of the internet'],
   ['Payment sessions', 'Deposits of wallets for purchases without a transaction each'],
   ['Payments', "The platform's payments on the chain"],

@@ -60,6 +60,8 @@ export const LIMITS = {
   swarmsOfUser: perMinute('swarms-of-user', 30),
   /** Changes of scheduled tasks per user, from any address: each may start a turn. */
   tasksOfUser: perMinute('tasks-of-user', 60),
+  /** Metrics per user, from any address: each request sums up a day. */
+  metricsOfUser: perMinute('metrics-of-user', 60),
   /** Splits per user, from any address: each has up to 100 payouts. */
   splitsOfUser: perMinute('splits-of-user', 60),
 };

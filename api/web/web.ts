@@ -30,6 +30,7 @@ import { linkEndpoints } from './link-identities.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { mailedLinkEndpoints } from './mailed-links.js';
 import { memoryEndpoints } from './memory.js';
+import { metricEndpoints } from './metrics.js';
 import { modelEndpoints } from './models.js';
 import { pageEndpoints, WEB_TITLE } from './pages/pages.js';
 import { paymentSessionEndpoints } from './payment-sessions.js';
@@ -79,6 +80,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...dataFeedEndpoints(dependencies),
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
+    ...metricEndpoints(dependencies),
     ...billingEndpoints(dependencies),
     ...planEndpoints(dependencies),
     ...healthEndpoints(),

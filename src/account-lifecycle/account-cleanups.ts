@@ -17,6 +17,9 @@ import { takeBackReferralCredits } from '../accounts/accounts/referral-credits.j
 /** Agents that one attempt removes; the next attempt continues. */
 const MAX_AT_ONCE = 200;
 
+/** Measurements that one attempt removes. */
+const MAX_SAMPLES = 50_000;
+
 /** Milliseconds for which an unresponsive identity provider can delay an account deletion: a day. */
 const PROVIDER_MS = 24 * 60 * 60_000;
 
@@ -35,6 +38,7 @@ export function accountCleanups(parts: AreaParts): readonly AccountCleanup[] {
   return [
     subscriptions(parts.planEndings),
     agents(parts.database, parts.operations),
+    metrics(parts.database),
     heartbeats(parts.database),
     scheduledTasks(parts.database),
     refreshTokens(parts),
@@ -80,6 +84,27 @@ const agents = (
     );
     if (left && left.count > 0)
       throw new CleanupPendingError(`${left.count} agents are being removed`);
+  },
+});
+
+/** Removes the measurements of the agents in parts, so that no statement takes long. */
+const metrics = (database: Database): AccountCleanup => ({
+  name: 'metrics',
+  async release({ userId }) {
+    for (const table of ['agent_samples', 'agent_samples_hourly']) {
+      const [row] = await database.asUser(userId).query<{ removed: number }>(
+        `WITH gone AS (
+           DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+             SELECT s.ctid FROM agents a JOIN ${table} s ON s.agent_id = a.id
+              WHERE a.user_id = $userId LIMIT ${MAX_SAMPLES}))
+           RETURNING 1)
+         SELECT count(*)::integer AS removed FROM gone`,
+        { userId },
+      );
+      if (row?.removed === MAX_SAMPLES) {
+        throw new CleanupPendingError('The measurements of agents are being removed');
+      }
+    }
   },
 });
 

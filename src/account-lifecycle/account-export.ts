@@ -8,6 +8,7 @@ import { shownAddress } from '../money/chain/address.js';
 import { creditAccounts, creditEntries } from '../money/ledger/credit-entries.js';
 import { formatAmount } from '../types/money.js';
 import { listSplits } from '../money/splits/royalty-splits.js';
+import { samples, samplesByHour, usageByHour } from './export-metrics.js';
 import { usageSummary, type SummaryPosition } from '../ai/usage/reports.js';
 
 /** Rows held in memory at a time. */
@@ -147,6 +148,9 @@ export async function exportAccount(
       { userId },
       '',
     ),
+    usageByHour: usageByHour(tenant, userId),
+    samples: samples(tenant, agents(tenant, userId)),
+    samplesByHour: samplesByHour(tenant, agents(tenant, userId)),
     busWebhooks: await list(
       `SELECT agent_id AS "agentId", url, refuses, paused_at AS "pausedAt", created_at AS "createdAt"
          FROM bus_webhooks WHERE user_id = $userId ORDER BY created_at, agent_id`,
@@ -235,7 +239,7 @@ async function* messages(tenant: TenantDatabase, userId: string): AsyncGenerator
       for (let after = { conversation: '', position: '0' }; ;) {
         const rows = await tenant.query<typeof after>(
           `SELECT m.id, m.agent_id AS "agentId", m.conversation, m.position::text, m.role, m.content,
-                  m.status, m.created_at AS "createdAt"
+                  m.status, m.created_at AS "createdAt", m.took_ms AS "tookMs"
              FROM messages m WHERE m.agent_id = $agentId
               AND (m.conversation, m.position) > ($conversation, $position::bigint)
             ORDER BY m.conversation, m.position LIMIT ${MESSAGES}`,

@@ -108,6 +108,17 @@ const OLD_GAS = `
 /** Days, more than a report of tools can cover. */
 const TOOL_USAGE_DAYS = 400;
 
+/** Days of single samples, and of sums by hour: more than a report of metrics covers. */
+const SAMPLE_DAYS = 2;
+const HOURLY_DAYS = 100;
+
+const oldSamples = (table: string, time: 'at' | 'hour') => `
+  SELECT ctid FROM ${table} WHERE ${time} < now() - ${AGE}
+   ORDER BY ${time} LIMIT $most FOR UPDATE SKIP LOCKED`;
+
+const OLD_SAMPLES = oldSamples('agent_samples', 'at');
+const OLD_HOURLY_SAMPLES = oldSamples('agent_samples_hourly', 'hour');
+
 /** Unlocked, because nobody may change these rows. */
 const OLD_EVENTS_OF_AGENTS = `
   SELECT id FROM underground_events WHERE event_date < now() - ${AGE}
@@ -210,6 +221,12 @@ export class Retention {
         return this.#call(REMOVE_USAGE, this.#settings.usage);
       case 'tool-usage':
         return this.#call(REMOVE_TOOL_USAGE, TOOL_USAGE_DAYS);
+      case 'hourly-usage':
+        return this.#call(REMOVE_HOURLY_USAGE, HOURLY_DAYS);
+      case 'samples':
+        return this.#delete('agent_samples', OLD_SAMPLES, SAMPLE_DAYS, 'ctid');
+      case 'hourly-samples':
+        return this.#delete('agent_samples_hourly', OLD_HOURLY_SAMPLES, HOURLY_DAYS, 'ctid');
       case 'audit':
         return this.#call(REMOVE_AUDIT, this.#settings.audit);
     }
@@ -240,6 +257,7 @@ const remove = (name: string): FunctionCall => ({ name, text: `SELECT ${name}($1
 const REMOVE_AGENTS = remove('remove_old_agents');
 const REMOVE_USAGE = remove('remove_old_usage');
 const REMOVE_TOOL_USAGE = remove('remove_old_tool_usage');
+const REMOVE_HOURLY_USAGE = remove('remove_old_hourly_usage');
 const REMOVE_AUDIT = remove('remove_old_audit');
 const REMOVE_PAYMENTS = remove('remove_old_payments');
 const REMOVE_PAYMENT_SESSIONS = remove('remove_old_payment_sessions');

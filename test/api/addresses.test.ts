@@ -103,6 +103,9 @@ const OTHERS = [
     `${listener}: GET /api/agents/:id/operations transitions.0.to`,
     `${listener}: GET /api/browse/git-status changes.0.from`,
   ]),
+  // Times.
+  'backend: GET /api/metrics/:userId/historical from',
+  'backend: GET /api/metrics/:userId/historical to',
   // Agents.
   ...['from', 'to'].flatMap((party) => [
     `backend: POST /api/underground/bus/sign ${party}`,

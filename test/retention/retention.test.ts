@@ -269,6 +269,18 @@ test('removes sums of tools that no report covers any more', async () => {
   expect(sums).toMatchObject([{ tool: 'look', calls: 2 }]);
 });
 
+test.each([
+  ['samples', 'agent_samples', 'at', 2],
+  ['hourly-samples', 'agent_samples_hourly', 'hour', 100],
+  ['hourly-usage', 'usage_hourly', 'hour', 100],
+] as const)('removes %s that no report of metrics covers', async (what, table, time, days) => {
+  await owner(`DELETE FROM ${table}`);
+  const [young, old] = [daysAgo(days - 0.01), daysAgo(days + 0.01)];
+  for (const at of [young, old, daysAgo(days + 1)]) await insert(table, { [time]: at });
+  expect(await remove(what)).toBe(2);
+  expect(await owner(`SELECT ${time} AS at FROM ${table}`)).toEqual([{ at: new Date(young) }]);
+});
+
 describe('the audit log', () => {
   const entry = (action: string, days: number) =>
     insert('audit_log', { id: days, action, at: daysAgo(days) });
@@ -372,7 +384,7 @@ test('rejects a retention time below the minimum of its kind', () => {
   const ending: readonly RetainedKind[] = [
     ...(['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'] as const),
     ...(['holds', 'gas', 'answers', 'sums-of-answers', 'accounts', 'bus-signatures'] as const),
-    'tool-usage',
+    ...(['tool-usage', 'hourly-usage', 'samples', 'hourly-samples'] as const),
   ];
   // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];

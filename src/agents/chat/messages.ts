@@ -33,7 +33,8 @@ export async function listMessages(
 export type NewMessage = Pick<
   MessageRow,
   'id' | 'agentId' | 'userId' | 'conversation' | 'role' | 'content' | 'status'
->;
+> &
+  Partial<Pick<MessageRow, 'tookMs'>>;
 
 /** Stored bytes of an agent's messages, since its owner controls their volume. */
 const MAX_BYTES = 64 * 1024 * 1024;

@@ -94,6 +94,7 @@ export async function* chatTurn(
     yield* replayedTurn(before);
     return;
   }
+  const began = performance.now();
   let content = '';
   let status: 'complete' | 'failed' = 'failed';
   let stored: MessageRow | undefined;
@@ -106,7 +107,9 @@ export async function* chatTurn(
   } finally {
     // Also reached if the reader leaves early, which ends this generator here.
     const storable = sanitizeForJsonb(content);
-    const said = { ...side, id: answerId, role: 'assistant', content: storable, status } as const;
+    const tookMs = Math.round(performance.now() - began);
+    const answered = { role: 'assistant', content: storable, status, tookMs } as const;
+    const said = { ...side, id: answerId, ...answered };
     const turnBytes = Buffer.byteLength(message) + Buffer.byteLength(content);
     const kept = storeWithRetry(tenant, { message: said, turnBytes }, bounds);
     stored = await withinWait(kept, bounds.waitMs);

@@ -19,10 +19,12 @@ import {
   volumeName,
 } from './container-spec.js';
 import {
+  type ContainerReading,
   type ContainerState,
   type ContainerStats,
   type ContainerSummary,
   type ContainerWork,
+  containerReading,
   containerState,
   containerStats,
   containerSummary,
@@ -40,6 +42,8 @@ import { stateArchive } from './state-archive.js';
 import { removeContainer } from './throw-away.js';
 
 const ATTEMPTS = 20;
+/** Milliseconds to read the counters of one container of many. */
+const READING_MS = 5_000;
 const ATTEMPT_PAUSE_MS = 100;
 
 /** Options that agents do not have, and that `docker update` sets and cannot clear. */
@@ -197,10 +201,24 @@ export class AgentContainers {
 
   /** Returns the cumulative work since the start; undefined if the container does not exist. */
   async work(containerId: string): Promise<ContainerWork | undefined> {
-    const stats = await this.#client.callUnless([404], (docker, bound) =>
-      docker.getContainer(containerId).stats({ stream: false, 'one-shot': true, ...bound }),
-    );
+    const stats = await this.#counters(containerId);
     return stats && containerWork(stats);
+  }
+
+  /** Reads the counters of a container by its id; undefined if the container is gone or does not run. */
+  async reading(containerId: string): Promise<ContainerReading | undefined> {
+    const stats = await this.#counters(containerId, READING_MS);
+    // Docker answers with zeros for a container that does not run.
+    return stats && stats.cpu_stats.cpu_usage.total_usage > 0 ? containerReading(stats) : undefined;
+  }
+
+  #counters(id: string, timeoutMs?: number): Promise<Docker.ContainerStats | undefined> {
+    return this.#client.callUnless(
+      [404],
+      (docker, bound) =>
+        docker.getContainer(id).stats({ stream: false, 'one-shot': true, ...bound }),
+      timeoutMs,
+    );
   }
 
   /** Yields the log lines, oldest first. @throws ContainerMissingError, InvalidCursorError */

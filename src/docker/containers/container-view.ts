@@ -35,6 +35,8 @@ export type ContainerSummary = ReturnType<typeof containerSummary>;
 
 export type ContainerStats = ReturnType<typeof containerStats>;
 
+export type ContainerReading = ReturnType<typeof containerReading>;
+
 /** Cumulative since the container's start. */
 export type ContainerWork = ReturnType<typeof containerWork>;
 
@@ -99,21 +101,37 @@ export function containerSummary(info: Docker.ContainerInfo) {
 
 /** Computes the figures of `docker stats`: 100 % is one core fully used. */
 export function containerStats(stats: Docker.ContainerStats) {
-  const { cpu_stats: cpu, precpu_stats: before, memory_stats: memory } = stats;
+  const { cpu_stats: cpu, precpu_stats: before } = stats;
   const used = cpu.cpu_usage.total_usage - before.cpu_usage.total_usage;
   const elapsed = (cpu.system_cpu_usage ?? 0) - (before.system_cpu_usage ?? 0);
   const cores = cpu.online_cpus ?? cpu.cpu_usage.percpu_usage?.length ?? 1;
-  // Reclaimable file cache is not "used"; cgroups 1 and 2 name it differently.
-  const cache = memory.stats?.total_inactive_file ?? memory.stats?.inactive_file ?? 0;
-  const networks = Object.values(stats.networks ?? {});
   return {
     cpuPercent: elapsed > 0 && used > 0 ? (used / elapsed) * cores * 100 : 0,
+    ...memoryAndNetwork(stats),
+    processes: stats.pids_stats?.current ?? 0,
+    readAt: new Date(stats.read).toISOString(),
+  };
+}
+
+function memoryAndNetwork({ memory_stats: memory, networks: all }: Docker.ContainerStats) {
+  // Reclaimable file cache is not "used"; cgroups 1 and 2 name it differently.
+  const cache = memory.stats?.total_inactive_file ?? memory.stats?.inactive_file ?? 0;
+  const networks = Object.values(all ?? {});
+  return {
     memoryBytes: Math.max(0, (memory.usage ?? 0) - cache),
     memoryLimitBytes: memory.limit ?? 0,
     networkReceivedBytes: networks.reduce((sum, network) => sum + network.rx_bytes, 0),
     networkSentBytes: networks.reduce((sum, network) => sum + network.tx_bytes, 0),
-    processes: stats.pids_stats?.current ?? 0,
-    readAt: new Date(stats.read).toISOString(),
+  };
+}
+
+/** Returns memory in use now, and milliseconds of one core and network bytes since the container's start. */
+export function containerReading(stats: Docker.ContainerStats) {
+  return {
+    cpuMs: stats.cpu_stats.cpu_usage.total_usage / 1e6,
+    ...memoryAndNetwork(stats),
+    /** Unix milliseconds. */
+    readAt: Date.parse(stats.read),
   };
 }
 

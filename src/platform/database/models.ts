@@ -11,6 +11,7 @@ import * as heartbeats from './tables/heartbeats.js';
 import * as hosts from './tables/hosts.js';
 import * as ledger from './tables/ledger.js';
 import * as mail from './tables/mail.js';
+import * as metrics from './tables/metrics.js';
 import * as notifications from './tables/notifications.js';
 import * as paymentSessions from './tables/payment-sessions.js';
 import * as paymentVouchers from './tables/payment-vouchers.js';
@@ -70,6 +71,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(swarms),
   ...Object.values(verifications),
   ...Object.values(scheduledTasks),
+  ...Object.values(metrics),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

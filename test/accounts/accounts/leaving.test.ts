@@ -548,6 +548,7 @@ describe('the export of an account', () => {
         'scheduledTaskRuns',
         'toolUsage',
       ],
+      ...['usageByHour', 'samples', 'samplesByHour'],
       ...['busWebhooks', 'busMessages', 'busThreads', 'busAmplifications'],
       ...[
         'credits',
@@ -572,6 +573,9 @@ describe('the export of an account', () => {
       'messages',
       'usage',
       'toolUsage',
+      'usageByHour',
+      'samples',
+      'samplesByHour',
       'busWebhooks',
       'busMessages',
       'busThreads',

@@ -15,7 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 beforeEach(async () => {
-  const tables = 'usage_logs, usage_daily, usage_pending, quota_reservations, token_quotas';
+  const tables =
+    'usage_logs, usage_daily, usage_hourly, usage_pending, quota_reservations, token_quotas';
   await queryRows(database.ownerUrl, `TRUNCATE ${tables}`);
 });
 
@@ -62,6 +63,31 @@ test('daily rows hold the sums of all calls, and late calls are added to their d
   await rollUpUsage(db);
   expect(await daily()).toEqual(sums([...first, ...late]));
 });
+
+test('hourly rows hold the sums of all calls', async () => {
+  const calls = some(300, 9);
+  await settle(db, calls.slice(0, 200));
+  await rollUpUsage(db);
+  await settle(db, calls.slice(200));
+  await rollUpUsage(db);
+  const rows = await query<{ hour: Date; agentId: string; calls: number; tokens: number }>(
+    `SELECT user_id AS "userId", hour, agent_id AS "agentId", calls::float8 AS calls,
+            tokens::float8 AS tokens, cost_usd::float8 AS "costUsd" FROM usage_hourly`,
+  );
+  const expected = naiveSums(calls, ({ userId, at, agentId }) => ({
+    userId,
+    hour: new Date(`${at.slice(0, 13)}:00:00Z`),
+    agentId: agentId ?? '',
+  })).map(({ totalTokens, inputTokens, outputTokens, ...sum }) => ({
+    ...sum,
+    tokens: totalTokens,
+  }));
+  const sorted = (all: readonly object[]) =>
+    all.map((row) => JSON.stringify(asEntries(row))).sort();
+  expect(sorted(rows)).toEqual(sorted(expected));
+});
+
+const asEntries = (row: object) => Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1));
 
 test('a pass without new calls changes nothing', async () => {
   const calls = some(50, 3);
@@ -122,7 +148,8 @@ test('a call whose transaction commits after later ones is counted', async () =>
 });
 
 test('a failed pass leaves all its calls to the next one', async () => {
-  const calls = some(60, 7);
+  // Sums of different users, so that passes do not wait for each other's rows.
+  const calls = some(60, 7).map((call, n) => ({ ...call, userId: `user-${n}` }));
   await settle(db, calls);
   const before = await pending();
   const dies = db.asPlatform().transaction(async (open) => {

@@ -331,6 +331,7 @@ describe('the serving role', () => {
         'release_ended_holds',
         'remove_old_agents',
         'remove_old_audit',
+        'remove_old_hourly_usage',
         'remove_old_payment_sessions',
         'remove_old_payments',
         'remove_old_tool_usage',

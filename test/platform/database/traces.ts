@@ -9,6 +9,7 @@ const KEEPING = [
   'usage_daily',
   'usage_pending',
   'tool_usage_daily',
+  'usage_hourly',
   'token_quotas',
   'quota_reservations',
   'ledger_accounts',

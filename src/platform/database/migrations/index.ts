@@ -35,6 +35,7 @@ import { migration as verifications } from './034-verifications.js';
 import { migration as dataFeeds } from './035-data-feeds.js';
 import { migration as swarms } from './041-swarms.js';
 import { migration as scheduledTasks } from './039-scheduled-tasks.js';
+import { migration as metrics } from './035-metrics.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -86,4 +87,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '035-data-feeds', migration: dataFeeds },
   { name: '041-swarms', migration: swarms },
   { name: '039-scheduled-tasks', migration: scheduledTasks },
+  { name: '035-metrics', migration: metrics },
 ];

@@ -30,6 +30,7 @@ export const varchar = (length: number) => column<string>(DataTypes.STRING(lengt
 export const uuid = () => column<string>(DataTypes.UUID);
 export const boolean = () => column<boolean>(DataTypes.BOOLEAN);
 export const integer = () => column<number>(DataTypes.INTEGER);
+export const double = () => column<number>(DataTypes.DOUBLE);
 /** A string in JavaScript, whose numbers lose precision beyond 2^53. */
 export const bigint = () => column<string>(DataTypes.BIGINT);
 /** A string in JavaScript, whose numbers cannot represent decimal fractions exactly. */

@@ -181,6 +181,7 @@ export const Operation = table(
   [
     index('operations_open', ['looked_at'], { finished_at: null }),
     index('operations_agent_requested', ['agent_id', { name: 'requested_at', order: 'DESC' }]),
+    index('operations_provisions', ['user_id', 'finished_at'], { kind: 'provision' }),
     index('operations_finished', ['finished_at'], { kind: { [Op.ne]: 'provision' } }),
   ],
   ownedThrough('user_id'),
@@ -274,8 +275,13 @@ export const Message = table(
     /** Order of the messages. */
     position: serial(),
     createdAt: created(),
+    /** Milliseconds from the question to the end of its answer; null for questions. */
+    tookMs: nullable(integer()),
   },
   [
+    index('messages_answers', ['agent_id', 'created_at', 'status', 'took_ms'], {
+      role: 'assistant',
+    }),
     index('messages_conversation_position', ['agent_id', 'conversation', 'position']),
     index('messages_created', ['created_at']),
   ],

@@ -17,6 +17,25 @@ import {
   withDefault,
 } from '../schema/table.js';
 
+/** Sums of tools' calls. */
+const toolSums = {
+  toolCalls: bigint(),
+  /** Calls with a result, those of them that did not fail, and the milliseconds until their results. */
+  toolCompleted: bigint(),
+  toolSuccesses: bigint(),
+  toolMs: bigint(),
+};
+
+const none = () => withDefault(bigint(), literal('0'));
+
+/** The same, 0 by default. */
+const toolSumsOrNone = {
+  toolCalls: none(),
+  toolCompleted: none(),
+  toolSuccesses: none(),
+  toolMs: none(),
+};
+
 /** Usage of answered AI calls. */
 export const usageLogs = table(
   'usage_logs',
@@ -36,6 +55,7 @@ export const usageLogs = table(
     /** Input tokens that came from the provider's prompt cache, and those written to it. */
     cacheReadTokens: withDefault(integer(), 0),
     cacheWriteTokens: withDefault(integer(), 0),
+    ...toolSumsOrNone,
   },
   [
     unique('usage_logs_call_id_key', ['call_id']),
@@ -115,6 +135,23 @@ export const toolUsageDaily = table(
   summedThrough('user_id'),
 );
 
+/** Sums by hour, without those in `usage_pending`; kept for a limited time. */
+export const usageHourly = table(
+  'usage_hourly',
+  {
+    userId: key(varchar(255)),
+    hour: key(timestamp()),
+    /** Empty for calls without an agent. */
+    agentId: key(varchar(255)),
+    calls: bigint(),
+    tokens: bigint(),
+    costUsd: decimal(16, 6),
+    ...toolSums,
+  },
+  [index('usage_hourly_hour', ['hour'])],
+  summedThrough('user_id'),
+);
+
 /** Sums of calls that were logged together, until they are added to their day's row. */
 export const usagePending = table(
   'usage_pending',
@@ -126,6 +163,9 @@ export const usagePending = table(
     provider: varchar(50),
     model: varchar(100),
     ...sums,
+    /** Null for sums of a release that had no sums by hour. */
+    hour: nullable(timestamp()),
+    ...toolSumsOrNone,
   },
   [index('usage_pending_user_day', ['user_id', 'day'])],
   summedThrough('user_id'),

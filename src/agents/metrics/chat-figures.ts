@@ -1,0 +1,49 @@
+import type { TenantDatabase } from '../../platform/database/database.js';
+
+/** Stored turns, and the milliseconds of complete ones; null without any. */
+export interface ChatFigures {
+  readonly turns: number;
+  readonly failed: number;
+  readonly p50Ms: number | null;
+  readonly p95Ms: number | null;
+  readonly p99Ms: number | null;
+}
+
+/** `agentId` is null for all agents together. */
+export interface AgentChatFigures extends ChatFigures {
+  readonly agentId: string | null;
+}
+
+const percentile = (share: number) =>
+  `round(percentile_cont(${share}) WITHIN GROUP (ORDER BY m.took_ms)
+     FILTER (WHERE m.status = 'complete'))::float8`;
+
+/** Figures of all agents together, and of each, from an index alone. */
+const chatSql = (ofUser: boolean, ofEach: boolean) => `
+  SELECT ${ofEach ? 'a.id' : 'NULL'} AS "agentId", count(*)::integer AS turns,
+         count(*) FILTER (WHERE m.status = 'failed')::integer AS failed,
+         ${percentile(0.5)} AS "p50Ms", ${percentile(0.95)} AS "p95Ms", ${percentile(0.99)} AS "p99Ms"
+    FROM agents a JOIN messages m ON m.agent_id = a.id AND m.role = 'assistant'
+     AND m.created_at >= $from::timestamptz
+   ${ofUser ? 'WHERE a.user_id = $userId' : ''}
+   GROUP BY GROUPING SETS (${ofEach ? '(a.id), ' : ''}())`;
+
+/** Returns the figures of the turns since a time: of all of the tenant's agents together, and of each on demand. */
+export function chatFigures(
+  tenant: TenantDatabase,
+  from: Date,
+  { ofEach }: { readonly ofEach: boolean },
+): Promise<AgentChatFigures[]> {
+  const { userId } = tenant;
+  const values = { from: from.toISOString(), ...(userId !== undefined && { userId }) };
+  const sql = chatSql(userId !== undefined, ofEach);
+  return tenant.query<AgentChatFigures>(sql, values, { plan: 'fresh' });
+}
+
+/** Returns the figures of all agents together. */
+export function allOf(figures: readonly AgentChatFigures[]): ChatFigures {
+  const all = figures.find(({ agentId }) => agentId === null);
+  if (!all) throw new TypeError('the set of all agents must return a row');
+  const { turns, failed, p50Ms, p95Ms, p99Ms } = all;
+  return { turns, failed, p50Ms, p95Ms, p99Ms };
+}

@@ -1,0 +1,54 @@
+import type { TenantDatabase } from '../../platform/database/database.js';
+import type { Plan } from '../../types/plans.js';
+import { agentCounts, type AgentCounts } from './agent-counts.js';
+import { allOf, chatFigures } from './chat-figures.js';
+import { availabilityOf, incidentsOf, incidentSums } from './incidents.js';
+import { USAGE_SUMS, usageRows } from './usage-sql.js';
+import { boundsOf, windowOf } from './window.js';
+
+export interface UsageFigures {
+  readonly calls: number;
+  readonly tokens: number;
+  /** US dollars with at most six decimals. */
+  readonly costUsd: number;
+}
+
+export interface MetricSummary {
+  /** Null without a subscription that holds. */
+  readonly plan: Plan | null;
+  readonly agents: AgentCounts;
+  readonly usage: UsageFigures;
+  readonly chat: { readonly turns: number; readonly failed: number };
+  readonly incidents: { readonly crashes: number; readonly repairs: number };
+  readonly availability: number | null;
+}
+
+const PLAN = `SELECT plan FROM current_subscription($userId, 'plan') WHERE holds`;
+
+const USAGE = `SELECT ${USAGE_SUMS} FROM ${usageRows(true)} u`;
+
+/** Sums up the last 30 days of a user's agents. */
+export async function metricSummary(
+  tenant: TenantDatabase,
+  userId: string,
+  now: Date,
+): Promise<MetricSummary> {
+  const window = windowOf('30d', now);
+  const [[subscription], agents, [usage], chats, incidents] = await Promise.all([
+    tenant.query<{ plan: Plan }>(PLAN, { userId }),
+    agentCounts(tenant),
+    tenant.query<UsageFigures>(USAGE, { ...boundsOf(window), userId }, { plan: 'fresh' }),
+    chatFigures(tenant, window.from, { ofEach: false }),
+    incidentsOf(tenant, userId, { from: window.from, now }),
+  ]);
+  if (!usage) throw new TypeError('a sum over no rows must still return a row');
+  const { turns, failed } = allOf(chats);
+  return {
+    plan: subscription?.plan ?? null,
+    agents,
+    usage,
+    chat: { turns, failed },
+    incidents: incidentSums(incidents),
+    availability: availabilityOf(incidents),
+  };
+}
