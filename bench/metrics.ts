@@ -45,9 +45,9 @@ async function reads(folder: string, atEnd: AtEnd): Promise<void> {
   atEnd(() => database.close());
   console.log('Filling samples ...');
   const filling = performance.now();
-  const { agents, hours, samples } = await fillMetrics(owner, database, Number(options.samples));
+  const { agents, samples, sums } = await fillMetrics(owner, database, Number(options.samples));
   console.log(
-    `  ${samples} samples of ${agents} agents, and ${hours} sums by hour, in` +
+    `  ${samples} samples of ${agents} agents, and ${sums} sums, in` +
       ` ${figure((performance.now() - filling) / 1_000)} s.\n`,
   );
   const rows: string[][] = [];

@@ -6,9 +6,16 @@ import type { Database } from '../../src/platform/database/database.js';
 export const READER = 'user-0';
 const AGENTS_OF_USER = 100;
 
-/** Minutes and hours for which samples and their sums are kept. */
+/** Minutes for which samples, and days for which their sums are kept. */
 const MINUTES = 48 * 60;
-const HOURS = 100 * 24;
+const DAYS = 100;
+/** Steps by seconds. */
+const STEPS: readonly (readonly [step: number, count: number])[] = [
+  [300, MINUTES / 5],
+  [3_600, DAYS * 24],
+  [14_400, DAYS * 6],
+  [86_400, DAYS],
+];
 
 /** Turns, transitions and AI calls of each of the reader's agents. */
 const TURNS = 300;
@@ -18,12 +25,12 @@ const CALLS = 1_000;
 export interface FilledMetrics {
   readonly agents: number;
   readonly samples: number;
-  readonly hours: number;
+  readonly sums: number;
 }
 
 const USERS = `
   INSERT INTO users (id, email, name, referral_code, is_admin, created_at, updated_at)
-  SELECT 'user-' || n, 'user-' || n || '@example.org', 'user', 'code-' || n, n = 0, now(), now()
+  SELECT 'user-' || n, 'user-' || n || '@example.org', 'user', 'CODE-' || n, n = 0, now(), now()
     FROM generate_series(0, ($1::int - 1) / ${AGENTS_OF_USER}) AS n`;
 
 const AGENTS = `
@@ -41,12 +48,13 @@ const SAMPLES = `
          (random() * 1e9)::bigint, 3221225472, (random() * 1e6)::bigint, (random() * 1e5)::bigint
     FROM generate_series($1::int, $2::int, -1) AS n CROSS JOIN agents a`;
 
-const SAMPLES_BY_HOUR = `
-  INSERT INTO agent_samples_hourly (agent_id, hour, user_id, samples, cpu_percent, memory_bytes,
-                                    network_in, network_out)
-  SELECT a.id, date_trunc('hour', now(), 'UTC') - n * interval '1 hour', a.user_id, 60,
-         random() * 6000, (random() * 6e10)::bigint, (random() * 6e7)::bigint,
-         (random() * 6e6)::bigint
+/** Sums of full steps. */
+const sumsOf = (step: number) => `
+  INSERT INTO agent_sample_sums (agent_id, step, at, user_id, samples, cpu_percent, memory_bytes,
+                                 network_in, network_out)
+  SELECT a.id, ${step}, date_bin('${step} s', now(), 'epoch') - n * interval '${step} s', a.user_id,
+         ${step / 60}, random() * ${step}, random() * 1e9 * ${step / 60}, random() * 1e6 * ${step / 60},
+         random() * 1e5 * ${step / 60}
     FROM generate_series($1::int, $2::int, -1) AS n CROSS JOIN agents a`;
 
 const ofReader = (count: number) => `
@@ -67,10 +75,10 @@ const OF_READER = [
           now() - random() * interval '90 days', 1, 1, 1, 500 ${ofReader(CALLS)}`,
 ];
 
-/** Constraints and indexes that are made again after the fill, which is much faster so. */
-const REMADE: readonly (readonly [table: string, time: string])[] = [
-  ['agent_samples', 'at'],
-  ['agent_samples_hourly', 'hour'],
+/** Primary keys and indexes that are made again after the fill, which is much faster so. */
+const REMADE: readonly (readonly [table: string, keys: string, indexed: string])[] = [
+  ['agent_samples', 'agent_id, at', 'at'],
+  ['agent_sample_sums', 'agent_id, step, at', 'step, at'],
 ];
 
 /** Rows of one statement. */
@@ -86,10 +94,10 @@ export async function fillMetrics(
   await owner.query(USERS, [agents]);
   await owner.query(AGENTS, [agents]);
   await owner.query('ANALYZE users, agents');
-  for (const [table, time] of REMADE) {
+  for (const [table] of REMADE) {
     await owner.query(
       `ALTER TABLE ${table} DROP CONSTRAINT ${table}_agent_id_user_id_fkey, DROP CONSTRAINT ${table}_pkey;
-       DROP INDEX ${table}_${time}`,
+       DROP INDEX ${table}_at`,
     );
   }
   const perStatement = Math.max(1, Math.floor(AT_ONCE / agents));
@@ -99,16 +107,17 @@ export async function fillMetrics(
     }
   };
   await fill(SAMPLES, MINUTES);
-  await fill(SAMPLES_BY_HOUR, HOURS);
-  for (const [table, time] of REMADE) {
+  for (const [step, count] of STEPS) await fill(sumsOf(step), count);
+  for (const [table, keys, indexed] of REMADE) {
     await owner.query(
-      `ALTER TABLE ${table} ADD PRIMARY KEY (agent_id, ${time}),
+      `ALTER TABLE ${table} ADD PRIMARY KEY (${keys}),
          ADD FOREIGN KEY (agent_id, user_id) REFERENCES agents (id, user_id) ON DELETE CASCADE;
-       CREATE INDEX ${table}_${time} ON ${table} (${time})`,
+       CREATE INDEX ${table}_at ON ${table} (${indexed})`,
     );
   }
   for (const sql of OF_READER) await owner.query(sql);
   while ((await rollUpUsage(database)) > 0);
   await owner.query('VACUUM ANALYZE');
-  return { agents, samples: agents * MINUTES, hours: agents * HOURS };
+  const sums = STEPS.reduce((sum, [, count]) => sum + agents * count, 0);
+  return { agents, samples: agents * MINUTES, sums };
 }

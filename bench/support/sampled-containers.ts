@@ -41,8 +41,6 @@ export async function startSampled(
     const container = await docker.createContainer({
       name: containerName(id),
       Image,
-      Entrypoint: ['sleep'],
-      Cmd: ['3600'],
       Labels: {
         [LABEL.agent]: id,
         [LABEL.role]: AGENT_ROLE,

@@ -91,7 +91,7 @@ const agents = (
 const metrics = (database: Database): AccountCleanup => ({
   name: 'metrics',
   async release({ userId }) {
-    for (const table of ['agent_samples', 'agent_samples_hourly']) {
+    for (const table of ['agent_samples', 'agent_sample_sums']) {
       const [row] = await database.asUser(userId).query<{ removed: number }>(
         `WITH gone AS (
            DELETE FROM ${table} WHERE ctid = ANY (ARRAY(

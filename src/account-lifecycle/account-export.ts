@@ -8,7 +8,7 @@ import { shownAddress } from '../money/chain/address.js';
 import { creditAccounts, creditEntries } from '../money/ledger/credit-entries.js';
 import { formatAmount } from '../types/money.js';
 import { listSplits } from '../money/splits/royalty-splits.js';
-import { samples, samplesByHour, usageByHour } from './export-metrics.js';
+import { samples, sampleSums, usageByHour } from './export-metrics.js';
 import { usageSummary, type SummaryPosition } from '../ai/usage/reports.js';
 
 /** Rows held in memory at a time. */
@@ -150,7 +150,7 @@ export async function exportAccount(
     ),
     usageByHour: usageByHour(tenant, userId),
     samples: samples(tenant, agents(tenant, userId)),
-    samplesByHour: samplesByHour(tenant, agents(tenant, userId)),
+    sampleSums: sampleSums(tenant, agents(tenant, userId)),
     busWebhooks: await list(
       `SELECT agent_id AS "agentId", url, refuses, paused_at AS "pausedAt", created_at AS "createdAt"
          FROM bus_webhooks WHERE user_id = $userId ORDER BY created_at, agent_id`,

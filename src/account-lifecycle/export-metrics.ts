@@ -20,20 +20,21 @@ const USAGE = `
    WHERE user_id = $userId AND (hour, agent_id) > ($at::timestamptz, $agentId)
    ORDER BY hour, agent_id LIMIT ${PAGE}`;
 
-const measured = (table: string, time: 'at' | 'hour', columns: string) => `
-  SELECT ${time}::text AS place, ${time}, agent_id AS "agentId", ${columns}
+const measured = (table: string, columns: string) => `
+  SELECT at::text AS place, at, agent_id AS "agentId", ${columns},
          cpu_percent AS "cpuPercent", memory_bytes::float8 AS "memoryBytes",
          network_in::float8 AS "networkIn", network_out::float8 AS "networkOut"
     FROM ${table}
-   WHERE agent_id = $agentId AND ${time} > $at::timestamptz
-   ORDER BY ${time} LIMIT ${PAGE}`;
+   WHERE agent_id = $agentId AND at > $at::timestamptz`;
 
-const SAMPLES = measured(
-  'agent_samples',
-  'at',
-  'memory_limit_bytes::float8 AS "memoryLimitBytes",',
-);
-const SAMPLES_BY_HOUR = measured('agent_samples_hourly', 'hour', 'samples,');
+const SAMPLES = `
+  ${measured('agent_samples', 'memory_limit_bytes::float8 AS "memoryLimitBytes"')}
+   ORDER BY at LIMIT ${PAGE}`;
+
+/** Sums by hour; those of other steps follow from them and from the samples. */
+const SUMS = `
+  ${measured('agent_sample_sums', 'samples')} AND step = 3600
+   ORDER BY at LIMIT ${PAGE}`;
 
 /** Yields a user's usage by hour. */
 export const usageByHour = (tenant: TenantDatabase, userId: string) =>
@@ -42,8 +43,8 @@ export const usageByHour = (tenant: TenantDatabase, userId: string) =>
 /** Yields the measurements of agents, and their sums by hour. */
 export const samples = (tenant: TenantDatabase, agents: AgentPages) =>
   ofAgents(tenant, agents, SAMPLES);
-export const samplesByHour = (tenant: TenantDatabase, agents: AgentPages) =>
-  ofAgents(tenant, agents, SAMPLES_BY_HOUR);
+export const sampleSums = (tenant: TenantDatabase, agents: AgentPages) =>
+  ofAgents(tenant, agents, SUMS);
 
 type AgentPages = AsyncIterable<readonly { readonly id: string }[]>;
 

@@ -15,7 +15,7 @@ export const RETAINED = [
   'tool-usage',
   'hourly-usage',
   'samples',
-  'hourly-samples',
+  'sample-sums',
   'audit',
   'sessions',
   'nonces',

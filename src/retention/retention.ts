@@ -1,4 +1,5 @@
 import { closeUnusedAccounts } from '../accounts/accounts/unused-accounts.js';
+import { SUMMED_STEPS } from '../agents/metrics/window.js';
 import type { Database, FunctionCall } from '../platform/database/database.js';
 import { KEEP_HOURS } from '../platform/idempotency/idempotency-store.js';
 import type { RetainedKind } from './retained.js';
@@ -113,11 +114,17 @@ const SAMPLE_DAYS = 2;
 const HOURLY_DAYS = 100;
 
 /** Unlocked, because nothing else changes rows of this age. */
-const oldSamples = (table: string, time: 'at' | 'hour') => `
-  SELECT ctid FROM ${table} WHERE ${time} < now() - ${AGE} ORDER BY ${time} LIMIT $most`;
+const OLD_SAMPLES = `
+  SELECT ctid FROM agent_samples WHERE at < now() - ${AGE} ORDER BY at LIMIT $most`;
 
-const OLD_SAMPLES = oldSamples('agent_samples', 'at');
-const OLD_HOURLY_SAMPLES = oldSamples('agent_samples_hourly', 'hour');
+/** The sums of the shortest step are kept as long as the samples, for reports of a day. */
+const OLD_SAMPLE_SUMS = `
+  SELECT o.ctid FROM unnest(ARRAY[${SUMMED_STEPS.join()}]) AS k(step) CROSS JOIN LATERAL (
+    SELECT s.ctid FROM agent_sample_sums s
+     WHERE s.step = k.step
+       AND s.at < now() - CASE WHEN k.step < 3600 THEN make_interval(days => ${SAMPLE_DAYS}) ELSE ${AGE} END
+     ORDER BY s.at LIMIT $most) o
+   LIMIT $most`;
 
 /** Unlocked, because nobody may change these rows. */
 const OLD_EVENTS_OF_AGENTS = `
@@ -225,8 +232,8 @@ export class Retention {
         return this.#call(REMOVE_HOURLY_USAGE, HOURLY_DAYS);
       case 'samples':
         return this.#delete('agent_samples', OLD_SAMPLES, SAMPLE_DAYS, 'ctid');
-      case 'hourly-samples':
-        return this.#delete('agent_samples_hourly', OLD_HOURLY_SAMPLES, HOURLY_DAYS, 'ctid');
+      case 'sample-sums':
+        return this.#delete('agent_sample_sums', OLD_SAMPLE_SUMS, HOURLY_DAYS, 'ctid');
       case 'audit':
         return this.#call(REMOVE_AUDIT, this.#settings.audit);
     }

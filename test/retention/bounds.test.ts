@@ -100,7 +100,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   }),
   usage_hourly: bound('one for each hour and agent', { kind: 'hourly-usage' }),
   agent_samples: bound('one a minute for each agent', { kind: 'samples' }),
-  agent_samples_hourly: bound('one for each hour and agent', { kind: 'hourly-samples' }),
+  agent_sample_sums: bound('four for each sample at most', { kind: 'sample-sums' }),
   tool_usage_daily: bound('500 for each day and agent', { kind: 'tool-usage' }),
   token_quotas: bound('one for each user and month', { kept: 'sums for reports and invoices' }),
 

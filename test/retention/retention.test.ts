@@ -271,7 +271,7 @@ test('removes sums of tools that no report covers any more', async () => {
 
 test.each([
   ['samples', 'agent_samples', 'at', 2],
-  ['hourly-samples', 'agent_samples_hourly', 'hour', 100],
+  ['sample-sums', 'agent_sample_sums', 'at', 100],
   ['hourly-usage', 'usage_hourly', 'hour', 100],
 ] as const)('removes %s that no report of metrics covers', async (what, table, time, days) => {
   await owner(`DELETE FROM ${table}`);
@@ -279,6 +279,15 @@ test.each([
   for (const at of [young, old, daysAgo(days + 1)]) await insert(table, { [time]: at });
   expect(await remove(what)).toBe(2);
   expect(await owner(`SELECT ${time} AS at FROM ${table}`)).toEqual([{ at: new Date(young) }]);
+});
+
+test('removes sums by five minutes with their samples', async () => {
+  await owner('DELETE FROM agent_sample_sums');
+  for (const step of [300, 3_600]) {
+    await insert('agent_sample_sums', { step, at: daysAgo(1.99) });
+    await insert('agent_sample_sums', { step, at: daysAgo(2.01) });
+  }
+  expect(await remove('sample-sums')).toBe(1);
 });
 
 describe('the audit log', () => {
@@ -384,7 +393,7 @@ test('rejects a retention time below the minimum of its kind', () => {
   const ending: readonly RetainedKind[] = [
     ...(['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'] as const),
     ...(['holds', 'gas', 'answers', 'sums-of-answers', 'accounts', 'bus-signatures'] as const),
-    ...(['tool-usage', 'hourly-usage', 'samples', 'hourly-samples'] as const),
+    ...(['tool-usage', 'hourly-usage', 'samples', 'sample-sums'] as const),
   ];
   // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];

@@ -1,7 +1,7 @@
 import type { TenantDatabase } from '../../platform/database/database.js';
 import { allOf, chatFigures, type ChatFigures } from './chat-figures.js';
 import { availabilityOf, incidentsOf } from './incidents.js';
-import { usageRows } from './usage-sql.js';
+import { toolsSql } from './usage-sql.js';
 import { boundsOf, type Window } from './window.js';
 
 /** Agents that a report names, newest first; its sums cover all. */
@@ -40,12 +40,6 @@ export interface Performance {
   readonly agents: readonly AgentPerformance[];
 }
 
-const toolsSql = (ofHours: boolean) => `
-  SELECT coalesce(sum(tool_calls), 0)::float8 AS calls,
-         coalesce(sum(tool_successes), 0)::float8 AS successes,
-         round(sum(tool_ms) / nullif(sum(tool_completed), 0))::float8 AS "avgMs"
-    FROM ${usageRows(ofHours)} u`;
-
 const took = (share: number) =>
   `round(percentile_cont(${share}) WITHIN GROUP (
      ORDER BY extract(epoch FROM finished_at - requested_at) * 1000)
@@ -76,7 +70,7 @@ export async function performanceOf(
   const [incidents, chats, tools, provisioning, names] = await Promise.all([
     incidentsOf(tenant, userId, { from: window.from, now }),
     chatFigures(tenant, window.from, { ofEach: true }),
-    single<ToolFigures>(toolsSql(window.isOfHours)),
+    single<ToolFigures>(toolsSql(window.unit)),
     single<ProvisioningFigures>(PROVISIONING),
     tenant.query<{ id: string; name: string }>(NAMES, { userId }),
   ]);

@@ -1,6 +1,6 @@
 import type { TenantDatabase } from '../../platform/database/database.js';
 import { usageRows, USAGE_SUMS } from './usage-sql.js';
-import { boundsOf, stepsOf, type Window } from './window.js';
+import { boundsOf, SAMPLE_STEP, stepsOf, type UsageUnit, type Window } from './window.js';
 
 /** Metrics with their units: CPU in percent of one core, network in bytes a step. */
 export const METRICS = {
@@ -34,39 +34,33 @@ interface AtStep {
   readonly at: number;
 }
 
-const stepOf = (time: string) => `floor(extract(epoch FROM ${time}) / $step)::bigint * $step`;
+/** Samples of a minute, as sums of themselves. */
+const SINGLE = `
+  SELECT at, 1 AS samples, cpu_percent, memory_bytes::float8 AS memory_bytes,
+         network_in::float8 AS network_in, network_out::float8 AS network_out
+    FROM agent_samples WHERE agent_id = a.id`;
 
-const SINGLE = {
-  table: 'agent_samples',
-  time: 'at',
-  samples: 'count(*)',
-};
-
-const HOURLY = {
-  table: 'agent_samples_hourly',
-  time: 'hour',
-  samples: 'sum(s.samples)',
-};
+const SUMMED = `
+  SELECT at, samples, cpu_percent, memory_bytes, network_in, network_out
+    FROM agent_sample_sums WHERE agent_id = a.id AND step = $step`;
 
 /** Returns the measurements by step: the average of each agent, and then the sum over agents. */
-const measuredSql = ({ table, time, samples }: typeof SINGLE, ofAgent: boolean) => `
-  SELECT at, sum(cpu)::float8 AS cpu, sum(memory)::float8 AS memory,
-         sum(network_in)::float8 AS network_in, sum(network_out)::float8 AS network_out
-    FROM (
-      SELECT a.id, ${stepOf(`s.${time}`)}::float8 AS at, sum(s.cpu_percent) / ${samples} AS cpu,
-             sum(s.memory_bytes) / ${samples} AS memory, sum(s.network_in) AS network_in,
-             sum(s.network_out) AS network_out
-        FROM agents a CROSS JOIN LATERAL (
-          SELECT * FROM ${table} WHERE agent_id = a.id
-             AND ${time} >= $from::timestamptz AND ${time} < $to::timestamptz OFFSET 0) s
-       WHERE a.user_id = $userId${ofAgent ? ' AND a.id = $agentId' : ''}
-       GROUP BY 1, 2) of_agent
-   GROUP BY at`;
+const measuredSql = (step: number, ofAgent: boolean) => `
+  SELECT extract(epoch FROM s.at)::float8 AS at, sum(s.cpu_percent / s.samples) AS cpu,
+         sum(s.memory_bytes / s.samples) AS memory, sum(s.network_in) AS network_in,
+         sum(s.network_out) AS network_out
+    FROM agents a CROSS JOIN LATERAL (
+      ${step === SAMPLE_STEP ? SINGLE : SUMMED}
+         AND at >= $from::timestamptz AND at < $to::timestamptz OFFSET 0) s
+   WHERE a.user_id = $userId${ofAgent ? ' AND a.id = $agentId' : ''}
+   GROUP BY s.at`;
 
-const usageSql = (ofHours: boolean, ofAgent: boolean) => `
-  SELECT ${stepOf('u.at')}::float8 AS at, ${USAGE_SUMS.replace('"costUsd"', 'cost')}
-    FROM ${usageRows(ofHours)} u${ofAgent ? ' WHERE u.agent_id = $agentId' : ''}
-   GROUP BY 1`;
+const usageSql = (unit: UsageUnit, ofAgent: boolean) => `
+  SELECT extract(epoch FROM step)::float8 AS at, ${USAGE_SUMS.replace('"costUsd"', 'cost')}
+    FROM (
+      SELECT u.*, date_bin(make_interval(secs => $step), u.at, 'epoch'::timestamptz) AS step
+        FROM ${usageRows(unit)} u${ofAgent ? ' WHERE u.agent_id = $agentId' : ''}) stepped
+   GROUP BY step`;
 
 /** Returns the series of a user's agent, or the sums over all of them. */
 export async function metricSeries(
@@ -75,14 +69,14 @@ export async function metricSeries(
   window: Window,
   agentId?: string,
 ): Promise<Series[]> {
-  const { isOfHours, step } = window;
+  const { step, unit } = window;
   const ofAgent = agentId !== undefined;
-  const values = { ...boundsOf(window), userId, step, ...(ofAgent && { agentId }) };
-  const query = (sql: string) =>
-    tenant.query<AtStep & Values>(sql, values, { plan: 'fresh' }).then(byStep);
+  const bounds = { ...boundsOf(window), userId, ...(ofAgent && { agentId }) };
+  const query = async (sql: string, values: Readonly<Record<string, string | number>>) =>
+    byStep(await tenant.query<AtStep & Values>(sql, values, { plan: 'fresh' }));
   const [measured, usage] = await Promise.all([
-    query(measuredSql(isOfHours ? HOURLY : SINGLE, ofAgent)),
-    query(usageSql(isOfHours, ofAgent)),
+    query(measuredSql(step, ofAgent), step === SAMPLE_STEP ? bounds : { ...bounds, step }),
+    query(usageSql(unit, ofAgent), { ...bounds, step }),
   ]);
   const steps = stepsOf(window);
   return METRIC_NAMES.map((metric) => ({

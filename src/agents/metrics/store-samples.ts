@@ -1,10 +1,11 @@
 import type { Database } from '../../platform/database/database.js';
 import type { Sample } from './agent-meter.js';
+import { SUMMED_STEPS } from './window.js';
 
 /** Samples in one transaction. */
 const BATCH = 500;
 
-/** Adds samples, and each to the sums of its hour. A sample of a minute that has one changes nothing. */
+/** Adds samples, and each to the sums of its steps. A sample of a minute that has one changes nothing. */
 const STORE = `
   WITH given AS (
     SELECT * FROM jsonb_to_recordset($samples::jsonb) AS s(
@@ -19,17 +20,18 @@ const STORE = `
        WHERE a.host = $host AND a.desired <> 'deleted' ORDER BY a.id
       ON CONFLICT (agent_id, at) DO NOTHING RETURNING *
   ), summed AS (
-    INSERT INTO agent_samples_hourly AS h (agent_id, hour, user_id, samples, cpu_percent,
+    INSERT INTO agent_sample_sums AS s (agent_id, step, at, user_id, samples, cpu_percent,
         memory_bytes, network_in, network_out)
-      SELECT agent_id, date_trunc('hour', at, 'UTC'), user_id, 1, cpu_percent, memory_bytes,
-             network_in, network_out
-        FROM added ORDER BY agent_id
-      ON CONFLICT (agent_id, hour) DO UPDATE SET
-        samples = h.samples + 1,
-        cpu_percent = h.cpu_percent + excluded.cpu_percent,
-        memory_bytes = h.memory_bytes + excluded.memory_bytes,
-        network_in = h.network_in + excluded.network_in,
-        network_out = h.network_out + excluded.network_out
+      SELECT agent_id, step, date_bin(make_interval(secs => step), at, 'epoch'::timestamptz),
+             user_id, 1, cpu_percent, memory_bytes, network_in, network_out
+        FROM added CROSS JOIN unnest(ARRAY[${SUMMED_STEPS.join()}]) AS step
+       ORDER BY agent_id, step
+      ON CONFLICT (agent_id, step, at) DO UPDATE SET
+        samples = s.samples + 1,
+        cpu_percent = s.cpu_percent + excluded.cpu_percent,
+        memory_bytes = s.memory_bytes + excluded.memory_bytes,
+        network_in = s.network_in + excluded.network_in,
+        network_out = s.network_out + excluded.network_out
   )
   SELECT count(*)::integer AS stored FROM added`;
 

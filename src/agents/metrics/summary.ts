@@ -4,7 +4,7 @@ import { agentCounts, type AgentCounts } from './agent-counts.js';
 import { allOf, chatFigures } from './chat-figures.js';
 import { availabilityOf, incidentsOf, incidentSums } from './incidents.js';
 import { USAGE_SUMS, usageRows } from './usage-sql.js';
-import { boundsOf, windowOf } from './window.js';
+import { boundsOf, windowOfDays } from './window.js';
 
 export interface UsageFigures {
   readonly calls: number;
@@ -25,7 +25,7 @@ export interface MetricSummary {
 
 const PLAN = `SELECT plan FROM current_subscription($userId, 'plan') WHERE holds`;
 
-const USAGE = `SELECT ${USAGE_SUMS} FROM ${usageRows(true)} u`;
+const USAGE = `SELECT ${USAGE_SUMS} FROM ${usageRows('days')} u`;
 
 /** Sums up the last 30 days of a user's agents. */
 export async function metricSummary(
@@ -33,7 +33,7 @@ export async function metricSummary(
   userId: string,
   now: Date,
 ): Promise<MetricSummary> {
-  const window = windowOf('30d', now);
+  const window = windowOfDays(30, now);
   const [[subscription], agents, [usage], chats, incidents] = await Promise.all([
     tenant.query<{ plan: Plan }>(PLAN, { userId }),
     agentCounts(tenant),

@@ -1,3 +1,5 @@
+import type { UsageUnit } from './window.js';
+
 const CALLS = `
   SELECT user_id, agent_id, created_at AS at, 1 AS calls,
          input_tokens::bigint + output_tokens AS tokens, cost_usd,
@@ -13,13 +15,36 @@ const SUMMED = `
          tool_calls, tool_completed, tool_successes, tool_ms
     FROM usage_pending`;
 
-/**
- * Returns the rows with a user's (`$userId`) usage from `$from` until `$to`: single calls, or sums by hour, of
- * which each call is in exactly one.
- */
-export const usageRows = (ofHours: boolean) =>
-  `(SELECT * FROM (${ofHours ? SUMMED : CALLS}) u
+const DAY = `day::timestamp AT TIME ZONE 'UTC'`;
+
+/** Without the tools' sums, which have a table of their own. */
+const DAILY = `
+  SELECT user_id, agent_id, ${DAY} AS at, calls, input_tokens + output_tokens AS tokens, cost_usd
+    FROM usage_daily
+  UNION ALL
+  SELECT user_id, agent_id, ${DAY}, calls, input_tokens + output_tokens, cost_usd
+    FROM usage_pending`;
+
+const ROWS: Readonly<Record<UsageUnit, string>> = { calls: CALLS, hours: SUMMED, days: DAILY };
+
+/** Returns a user's (`$userId`) usage from `$from` until `$to`; each call is in exactly one row. */
+export const usageRows = (unit: UsageUnit) =>
+  `(SELECT * FROM (${ROWS[unit]}) u
      WHERE u.user_id = $userId AND u.at >= $from::timestamptz AND u.at < $to::timestamptz)`;
+
+/** Returns the sums of tools' calls; those of the summed days have no pending ones. */
+export const toolsSql = (unit: UsageUnit) => `
+  SELECT coalesce(sum(tool_calls), 0)::float8 AS calls,
+         coalesce(sum(tool_successes), 0)::float8 AS successes,
+         round(sum(tool_ms) / nullif(sum(tool_completed), 0))::float8 AS "avgMs"
+    FROM ${unit === 'days' ? TOOLS_DAILY : usageRows(unit)} u`;
+
+const TOOLS_DAILY = `
+  (SELECT calls AS tool_calls, successes AS tool_successes, ms AS tool_ms,
+          completed AS tool_completed
+     FROM tool_usage_daily
+    WHERE user_id = $userId AND day >= ($from::timestamptz AT TIME ZONE 'UTC')::date
+      AND day < ($to::timestamptz AT TIME ZONE 'UTC')::date)`;
 
 /** Returns the sums of usage rows as numbers: exact up to 2^53. */
 export const USAGE_SUMS = `coalesce(sum(calls), 0)::float8 AS calls,

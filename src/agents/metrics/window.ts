@@ -12,6 +12,17 @@ export type MetricPeriod = keyof typeof PERIODS;
 // Safe cast: these are the keys of the constant above.
 export const METRIC_PERIODS = Object.keys(PERIODS) as [MetricPeriod, ...MetricPeriod[]];
 
+/** Seconds of a sample's own step: one a minute. */
+export const SAMPLE_STEP = 60;
+
+/** Steps in seconds, of which the sums of samples are stored. */
+export const SUMMED_STEPS: readonly number[] = Object.values(PERIODS)
+  .map(({ step }) => step)
+  .filter((step) => step !== SAMPLE_STEP);
+
+/** Stored sums of usage that are exact in a window; single calls if its steps are shorter than hours. */
+export type UsageUnit = 'calls' | 'hours' | 'days';
+
 /** Whole steps up to and including the one in progress. */
 export interface Window {
   readonly from: Date;
@@ -20,12 +31,17 @@ export interface Window {
   /** Seconds. */
   readonly step: number;
   readonly steps: number;
-  /** True if the window begins at a full hour: then sums by hour are exact. */
-  readonly isOfHours: boolean;
+  readonly unit: UsageUnit;
 }
 
-export function windowOf(period: MetricPeriod, now: Date): Window {
-  const { step, steps } = PERIODS[period];
+export const windowOf = (period: MetricPeriod, now: Date): Window =>
+  windowOfSteps(PERIODS[period], now);
+
+/** Returns the window of the last days (UTC), including today. */
+export const windowOfDays = (days: number, now: Date): Window =>
+  windowOfSteps({ step: 86_400, steps: days }, now);
+
+function windowOfSteps({ step, steps }: Pick<Window, 'step' | 'steps'>, now: Date): Window {
   const stepMs = step * 1_000;
   const to = (Math.floor(now.getTime() / stepMs) + 1) * stepMs;
   return {
@@ -33,7 +49,7 @@ export function windowOf(period: MetricPeriod, now: Date): Window {
     to: new Date(to),
     step,
     steps,
-    isOfHours: step >= 3_600,
+    unit: step < 3_600 ? 'calls' : step < 86_400 ? 'hours' : 'days',
   };
 }
 

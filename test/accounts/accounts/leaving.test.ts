@@ -548,7 +548,7 @@ describe('the export of an account', () => {
         'scheduledTaskRuns',
         'toolUsage',
       ],
-      ...['usageByHour', 'samples', 'samplesByHour'],
+      ...['usageByHour', 'samples', 'sampleSums'],
       ...['busWebhooks', 'busMessages', 'busThreads', 'busAmplifications'],
       ...[
         'credits',
@@ -575,7 +575,7 @@ describe('the export of an account', () => {
       'toolUsage',
       'usageByHour',
       'samples',
-      'samplesByHour',
+      'sampleSums',
       'busWebhooks',
       'busMessages',
       'busThreads',

@@ -145,10 +145,12 @@ test('a sample is stored once a minute, for an agent of the host alone', async (
   expect(await store(at, samples)).toBe(1);
   expect(await store(at, samples)).toBe(0);
   const rows = await owner(
-    `SELECT s.agent_id, h.samples FROM agent_samples s
-       JOIN agent_samples_hourly h USING (agent_id) WHERE s.user_id = '${user.id}'`,
+    `SELECT u.agent_id, u.step, u.samples FROM agent_samples s
+       JOIN agent_sample_sums u USING (agent_id) WHERE s.user_id = '${user.id}' ORDER BY u.step`,
   );
-  expect(rows).toEqual([{ agent_id: agent, samples: 1 }]);
+  expect(rows).toEqual(
+    [300, 3_600, 14_400, 86_400].map((step) => ({ agent_id: agent, step, samples: 1 })),
+  );
 });
 
 test('many samples of a pass are stored', async () => {
@@ -270,7 +272,7 @@ test('chat shows the turns, and the latencies of complete ones', async () => {
   expect(body.chat).toEqual({ turns: 102, failed: 1, p50Ms: 500, p95Ms: 950, p99Ms: 990 });
   expect(body.agents).toMatchObject([
     { agentId: other, turns: 1, failed: 0, p95Ms: 7 },
-    { agentId: agent, turns: 101, failed: 1, p95Ms: 950 },
+    { agentId: agent, turns: 101, failed: 1, p95Ms: 951 },
   ]);
   expect((await metricsOf(user, 'performance?period=1h')).body.chat).toEqual({
     turns: 0,

@@ -20,19 +20,22 @@ export const agentSamples = table(
   summedThrough('user_id'),
 );
 
-/** Sums of an hour's samples. */
-export const agentSamplesHourly = table(
-  'agent_samples_hourly',
+/** Sums of samples by steps of series. */
+export const agentSampleSums = table(
+  'agent_sample_sums',
   {
     agentId: key(text()),
-    hour: key(timestamp()),
+    /** Seconds. */
+    step: key(integer()),
+    /** Beginning of the step. */
+    at: key(timestamp()),
     userId: text(),
     samples: integer(),
     cpuPercent: double(),
-    memoryBytes: bigint(),
-    networkIn: bigint(),
-    networkOut: bigint(),
+    memoryBytes: double(),
+    networkIn: double(),
+    networkOut: double(),
   },
-  [index('agent_samples_hourly_hour', ['hour'])],
+  [index('agent_sample_sums_at', ['step', 'at'])],
   summedThrough('user_id'),
 );
