@@ -57,15 +57,16 @@ export async function startSampled(
     names: ids.map(containerName),
     /** Measures every container once, as the worker does each minute. */
     async pass(): Promise<PassCost & { readonly samples: number }> {
-      const before = process.cpuUsage();
-      const [engine, began] = [await engineSeconds(), performance.now()];
+      const engine = await engineSeconds();
+      const [before, began] = [process.cpuUsage(), performance.now()];
       const samples = await meter.measure();
+      const tookMs = performance.now() - began;
       const { user, system } = process.cpuUsage(before);
       return {
         samples: samples.length,
         ours: (user + system) / 1e6,
         engine: (await engineSeconds()) - engine,
-        tookMs: performance.now() - began,
+        tookMs,
       };
     },
     /** The same by `docker stats`. */
@@ -76,11 +77,8 @@ export async function startSampled(
         `TIMEFORMAT='%U %S'; time docker -H '${host}' stats --no-stream --format json >/dev/null`,
       ]);
       const [user = 0, system = 0] = stderr.trim().split(' ').map(Number);
-      return {
-        ours: user + system,
-        engine: (await engineSeconds()) - engine,
-        tookMs: performance.now() - began,
-      };
+      const tookMs = performance.now() - began;
+      return { ours: user + system, engine: (await engineSeconds()) - engine, tookMs };
     },
   };
 }

@@ -71,6 +71,17 @@ const kept = async () =>
 
 const BOTH = ['complete: hello', 'complete: good day'];
 
+test('an answer is stored with the time that it took', async () => {
+  const began = performance.now();
+  await said(turn());
+  const took = performance.now() - began;
+  const tenantOfOwner = database.db.asUser(AGENT.userId);
+  const [question, answer] = await listMessages(tenantOfOwner, AGENT.id, { limit: 9 });
+  expect(question?.tookMs).toBe(null);
+  expect(answer?.tookMs).toBeGreaterThanOrEqual(0);
+  expect(answer?.tookMs).toBeLessThanOrEqual(took + 1);
+});
+
 test('an answer given during a short database outage is returned, and stored once afterwards', async () => {
   const away = () => {
     proxy.cut();

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { parseEnv } from 'node:util';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { AgentMeter } from '../../../src/agents/metrics/agent-meter.js';
 import { bridgeName, bridgePrefix } from '../../../src/docker/containers/bridge-name.js';
 import { DockerRefusedError } from '../../../src/docker/containers/container-errors.js';
 import { containerName } from '../../../src/docker/containers/container-spec.js';
@@ -273,6 +274,20 @@ it('measures the resources that a running agent uses', async () => {
   expect(stats.memoryLimitBytes).toBe(3 * 1024 ** 3);
   expect(stats.processes).toBeGreaterThan(1);
   expect(stats.cpuPercent).toBeGreaterThanOrEqual(0);
+});
+
+it('measures what a running agent used between two readings', async () => {
+  const [{ agentId, userId }, stopped] = [await runningAgent(), await runningAgent()];
+  const meter = new AgentMeter(containers);
+  await meter.measure();
+  await containers.stop(stopped.agentId, 5);
+  const samples = await meter.measure();
+  expect(samples.find((sample) => sample.agentId === stopped.agentId)).toBe(undefined);
+  const sample = samples.find((each) => each.agentId === agentId);
+  expect(sample).toMatchObject({ userId, memoryLimitBytes: 3 * 1024 ** 3 });
+  expect(sample?.memoryBytes).toBeGreaterThan(1024 ** 2);
+  expect(sample?.cpuPercent).toBeGreaterThanOrEqual(0);
+  expect(sample?.cpuPercent).toBeLessThan(400);
 });
 
 async function tell(port: number, order: object): Promise<void> {
