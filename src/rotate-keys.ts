@@ -4,6 +4,7 @@ import {
   threadContext,
   webhookContext,
 } from './bus/sealed-contexts.js';
+import { gatewayTokenContext } from './accounts/installations/installations.js';
 import { refreshTokenContext } from './accounts/accounts/identities.js';
 import { ownKeyContext } from './ai/own-keys/own-keys.js';
 import { credentialContext } from './agents/credentials/agent-credentials.js';
@@ -80,6 +81,13 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     put: 'sealed_key = $sealed',
     columns: 'user_id, address',
     contextOf: (row) => keyContext(row.user_id, row.address),
+  }),
+  column<{ readonly user_id: string }>({
+    table: 'installations',
+    sealed: 'sealed_gateway_token',
+    put: 'sealed_gateway_token = $sealed',
+    columns: 'user_id',
+    contextOf: (row) => gatewayTokenContext(row.user_id),
   }),
   column<{ readonly id: string }>({
     table: 'payment_sessions',

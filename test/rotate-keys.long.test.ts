@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ownKeyContext } from '../src/ai/own-keys/own-keys.js';
+import { gatewayTokenContext } from '../src/accounts/installations/installations.js';
 import { refreshTokenContext } from '../src/accounts/accounts/identities.js';
 import { readCredentials, sealCredential } from '../src/agents/credentials/agent-credentials.js';
 import { createAgentSecrets, readAgentTokens } from '../src/agents/credentials/agent-secrets.js';
@@ -61,7 +62,7 @@ let wallet: SealedKey;
 beforeEach(async () => {
   await queryRows(
     database.ownerUrl,
-    'TRUNCATE idempotency_keys, identities, payment_sessions, provider_keys, wallets, agents CASCADE',
+    'TRUNCATE idempotency_keys, identities, payment_sessions, provider_keys, wallets, agents, installations CASCADE',
   );
   agentIds = Array.from({ length: AGENTS }, () => randomUUID());
   operationId = randomUUID();
@@ -103,6 +104,9 @@ beforeEach(async () => {
   const token = before.seal('an id', sessionTokenContext(id));
   const session = { ...ROWS.payment_sessions?.('alice', 1), id, sealed_token: token };
   await queryRows(database.ownerUrl, insertSql('payment_sessions', session));
+  const sealed_gateway_token = before.seal('a token', gatewayTokenContext('alice'));
+  const installation = { ...ROWS.installations?.('alice', 1), sealed_gateway_token };
+  await queryRows(database.ownerUrl, insertSql('installations', installation));
   await addBusRows(agentId);
   await ask(before);
 });

@@ -19,6 +19,8 @@ import { deploymentEndpoints } from './deployments.js';
 import { healthEndpoints } from './health.js';
 import { hostEndpoints } from './hosts.js';
 import { heartbeatEndpoints } from './heartbeat.js';
+import { installationEndpoints } from './installations.js';
+import { inviteEndpoints } from './invites.js';
 import { keyEndpoints } from './keys.js';
 import { AI_LIMIT, GENERAL_LIMIT } from './limits.js';
 import { logEndpoints } from './logs.js';
@@ -53,6 +55,8 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...usageEndpoints(),
     ...metricEndpoints(dependencies),
     ...keyEndpoints(),
+    ...installationEndpoints(dependencies),
+    ...inviteEndpoints(dependencies),
     ...undergroundWalletEndpoints(dependencies),
     ...undergroundEventEndpoints(dependencies),
     ...splitEndpoints(dependencies),

@@ -35,6 +35,18 @@ export const DEPLOYMENT_LIMIT: RateLimit = {
   message: 'Deployment rate limit exceeded.',
 };
 
+/** Rate limits of invite codes, which anybody may try. */
+export const INVITE_LIMITS: readonly RateLimit[] = [
+  { name: 'invites', max: 10, windowMs, message: 'Too many requests, please slow down.' },
+  {
+    name: 'invites-site',
+    by: 'site',
+    max: 20,
+    windowMs,
+    message: 'Too many requests, please slow down.',
+  },
+];
+
 /** Rate limits of the bus, by address and by caller: each message costs the check of a signature. */
 export const BUS_LIMIT: RateLimit = {
   name: 'bus',

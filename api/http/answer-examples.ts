@@ -24,6 +24,7 @@ const BY_FIELD: ReadonlyMap<string, string> = new Map(
     csrfToken: '4fJ2xQ',
     currency: 'USD',
     cursor: 'b2Zmc2V0',
+    dashboardUrl: 'https://platform.example/dashboard?installation=ada',
     date: '2026-11-27',
     description: 'Searches the web',
     documentation: '/docs',

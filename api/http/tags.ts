@@ -16,6 +16,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Health', 'State of the service'],
   ['Heartbeat', 'Regular messages to running agents'],
   ['Hosts', 'Docker hosts: load, cordon, drain and removal'],
+  ['Installations', 'Installations of users that register here, and invite codes'],
   ['Instance', "A user's agents and plan at a glance"],
   ['Logs', "Agents' logs: history and live streams"],
   ['Metrics', 'Agents over time, and metrics for Prometheus'],

@@ -151,6 +151,10 @@ export async function exportAccount(
     usageByHour: usageByHour(tenant, userId),
     samples: samples(tenant, agents(tenant, userId)),
     sampleSums: sampleSums(tenant, agents(tenant, userId)),
+    installations: await list(
+      `SELECT mode, registered_at AS "registeredAt", last_seen AS "lastSeen"
+         FROM installations WHERE user_id = $userId`,
+    ),
     busWebhooks: await list(
       `SELECT agent_id AS "agentId", url, refuses, paused_at AS "pausedAt", created_at AS "createdAt"
          FROM bus_webhooks WHERE user_id = $userId ORDER BY created_at, agent_id`,

@@ -75,6 +75,10 @@ export const ERROR_CODES = {
   },
   IDENTITY_LIMIT_REACHED: { status: 409, cause: 'the account has `limit` such identities' },
   IDENTITY_TAKEN: { status: 409, cause: 'an account has this identity already' },
+  INSTALLATION_LIMIT_REACHED: {
+    status: 409,
+    cause: 'there are `limit` installations whose id is no account',
+  },
   INSUFFICIENT_FUNDS: { status: 402, cause: 'the balance is too low' },
   INVALID_URL: { status: [400, 500], cause: 'the URL is not an http or https URL' },
   KEY_LIMIT_REACHED: { status: 409, cause: 'you have `limit` API keys: delete one first' },

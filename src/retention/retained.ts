@@ -19,6 +19,7 @@ export const RETAINED = [
   'audit',
   'sessions',
   'nonces',
+  'invites',
   'farcaster',
   'security-events',
   'reset-mail-stops',

@@ -186,6 +186,8 @@ export class Retention {
         return this.#delete('sessions', expired('sessions'), 0);
       case 'farcaster':
         return this.#delete('farcaster_tokens', expired('farcaster_tokens'), 0);
+      case 'invites':
+        return this.#delete('invite_codes', expired('invite_codes'), 0);
       case 'nonces':
         return this.#delete('used_nonces', expired('used_nonces'), NONCE_DAYS);
       case 'security-events':

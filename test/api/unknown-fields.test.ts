@@ -41,6 +41,8 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/memory',
   '/api/register',
   '/api/scheduled-tasks',
+  '/api/register-home',
+  '/api/register-link',
   '/api/security/risc',
   '/api/settings',
   '/api/settings/password',

@@ -203,6 +203,9 @@ async function furnish(
     spare = { agent, key: id, host, user: user.id, cookie, archive, task };
   };
 
+  const invite = await platform.backend(undefined, 'POST', '/api/invite/generate', {
+    body: { uses: 1_000 },
+  });
   const { body: shown } = await platform.web(bob, 'GET', `/api/agents/${bobs}`);
   const known = {
     domain: [new URL(shown.agent.url).hostname],
@@ -245,6 +248,8 @@ async function furnish(
       email: operation.name.endsWith('/register') ? newcomer : [bob.email],
       confirm: [spare.host],
       archiveId: [spare.archive],
+      ...(operation.name === 'POST /api/invite/validate' && { code: [invite.body.code] }),
+      mode: ['home'],
       ...(operation.name === 'POST /api/billing' && { provider: ['openai'] }),
       // An address, so that no name has to be resolved.
       ...(operation.name.includes('/webhooks/') && { url: ['https://8.8.8.8/'] }),

@@ -42,7 +42,8 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   api_keys: bound('50 for each user', { with: 'users' }),
   subscriptions: bound('one for each user, and those bought', { with: 'users' }),
   provider_keys: bound('one for each user and AI provider', { with: 'users' }),
-  installations: bound('one for each user', { with: 'users' }),
+  installations: bound('one for each account, and 10,000', { by: 'remove_installation' }),
+  invite_codes: bound('made by the operator, for a year at most', { kind: 'invites' }),
   account_deletions: bound('one for each user', { with: 'users' }),
   admin_links: bound('one for each address that operators name', {
     in: 'src/accounts/accounts/admin-links.ts',

@@ -391,7 +391,7 @@ test('rejects a retention time below the minimum of its kind', () => {
   }
   // These kinds carry their own expiry, or have a fixed one.
   const ending: readonly RetainedKind[] = [
-    ...(['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'] as const),
+    ...(['sessions', 'nonces', 'invites', 'farcaster', 'mail-tokens', 'mails'] as const),
     ...(['holds', 'gas', 'answers', 'sums-of-answers', 'accounts', 'bus-signatures'] as const),
     ...(['tool-usage', 'hourly-usage', 'samples', 'sample-sums'] as const),
   ];

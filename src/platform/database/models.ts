@@ -9,6 +9,7 @@ import * as feeds from './tables/feeds.js';
 import * as gas from './tables/gas.js';
 import * as heartbeats from './tables/heartbeats.js';
 import * as hosts from './tables/hosts.js';
+import * as invites from './tables/invites.js';
 import * as ledger from './tables/ledger.js';
 import * as mail from './tables/mail.js';
 import * as metrics from './tables/metrics.js';
@@ -72,6 +73,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(verifications),
   ...Object.values(scheduledTasks),
   ...Object.values(metrics),
+  ...Object.values(invites),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

@@ -548,7 +548,7 @@ describe('the export of an account', () => {
         'scheduledTaskRuns',
         'toolUsage',
       ],
-      ...['usageByHour', 'samples', 'sampleSums'],
+      ...['usageByHour', 'samples', 'sampleSums', 'installations'],
       ...['busWebhooks', 'busMessages', 'busThreads', 'busAmplifications'],
       ...[
         'credits',
@@ -576,6 +576,7 @@ describe('the export of an account', () => {
       'usageByHour',
       'samples',
       'sampleSums',
+      'installations',
       'busWebhooks',
       'busMessages',
       'busThreads',

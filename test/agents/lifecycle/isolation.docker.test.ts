@@ -546,6 +546,12 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/usage/tools': { nobody: 401, bob: 200, anotherKey: 401 },
   'GET /': { nobody: 200, bob: 200 },
   'GET /health': { nobody: 200, bob: 200 },
+  'POST /api/register-home': { ...missing, body: () => ({ userId: ada.id }) },
+  'POST /api/register-link': { ...missing, body: () => ({ userId: ada.id }) },
+  'GET /api/installations': { nobody: 401, bob: 200 },
+  'POST /api/invite/generate': { nobody: 401, bob: 201, body: () => ({}) },
+  // The code is the proof.
+  'POST /api/invite/validate': { nobody: 404, bob: 404, body: () => ({ code: ada.id }) },
   'PUT /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '8m' }) },
   // Public by the contract: a heartbeat reveals nothing and only marks an installation as active.
   'POST /api/heartbeat': { nobody: 200, bob: 200, body: () => ({ userId: ada.id }) },
@@ -624,6 +630,7 @@ const TABLES = {
   users: [],
   identities: [],
   unlinked_identities: [],
+  installations: ['last_seen', 'status'],
 };
 
 /** Returns all of Ada's data without observation times. */

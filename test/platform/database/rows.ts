@@ -128,6 +128,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     state: 'requested',
   }),
   bus_amplifications: (user) => bothOf(user),
+  invite_codes: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   gas_reservations: (user, n) => ({ id: uuidOf(user, n) }),
   underground_events: (user, n) => ({ id: numberOf(user, n) }),

@@ -36,6 +36,7 @@ import { migration as dataFeeds } from './035-data-feeds.js';
 import { migration as swarms } from './041-swarms.js';
 import { migration as scheduledTasks } from './039-scheduled-tasks.js';
 import { migration as metrics } from './035-metrics.js';
+import { migration as installations } from './036-installations.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -88,4 +89,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '041-swarms', migration: swarms },
   { name: '039-scheduled-tasks', migration: scheduledTasks },
   { name: '035-metrics', migration: metrics },
+  { name: '036-installations', migration: installations },
 ];

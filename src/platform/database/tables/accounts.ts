@@ -240,13 +240,16 @@ export const ProviderKey = table(
 export const Installation = table(
   'installations',
   {
+    /** Claimed and not verified: it need not be an account's. */
     userId: key(text()),
     mode: text<'home' | 'link' | 'cloud'>(),
     registeredAt: timestamp(),
     lastSeen: timestamp(),
     status: text<'active' | 'inactive'>(),
+    /** Sealed; null if the installation has none. */
+    sealedGatewayToken: nullable(text()),
   },
-  [],
+  [index('installations_seen', ['last_seen', 'user_id'])],
   ownedThrough('user_id'),
 );
 
