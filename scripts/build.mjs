@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -55,6 +56,8 @@ const DEV = [
 ];
 /** Files of settings that the programs read at their start. */
 const SHIPPED = ['models.json', 'datafeeds.json'];
+/** The shipped skills, which the API publishes at its start. */
+const SKILLS = 'skills';
 const PROGRAMS = [
   'api/main.ts',
   'api/containers/main.ts',
@@ -80,6 +83,7 @@ const bundled = ['src', 'workflows', 'activities'];
 try {
   await ifChanged('sources', sources, transpile);
   await ifChanged('shipped', SHIPPED, copyShipped);
+  await ifChanged('skills', [SKILLS], copySkills);
   await ifChanged('programs', sources, bundlePrograms);
   await ifChanged('workspace-helper', ['src'], bundleHelper);
   await ifChanged('workflow-bundle', bundled, bundleWorkflows);
@@ -109,7 +113,7 @@ function sourcesIn(folder) {
   if (!existsSync(full)) return [];
   if (/\.(ts|json)$/.test(folder)) return [folder];
   return readdirSync(full, { recursive: true, encoding: 'utf8' })
-    .filter((file) => /\.(ts|js|css|ico)$/.test(file) && !/\.(d|test)\.ts$/.test(file))
+    .filter((file) => /\.(ts|js|css|ico|md)$/.test(file) && !/\.(d|test)\.ts$/.test(file))
     .map((file) => path.join(folder, file));
 }
 
@@ -134,6 +138,10 @@ async function transpile(files) {
 
 function copyShipped() {
   for (const file of SHIPPED) copyFileSync(path.join(root, file), path.join(dist, file));
+}
+
+function copySkills() {
+  cpSync(path.join(root, SKILLS), path.join(dist, SKILLS), { recursive: true });
 }
 
 /** Bundles the programs into the places of their source files; code that several use is in `chunks/`, once. */

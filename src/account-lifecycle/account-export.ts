@@ -15,6 +15,8 @@ import { usageSummary, type SummaryPosition } from '../ai/usage/reports.js';
 const PAGE = 200;
 /** Messages held in memory at a time; each may be long. */
 const MESSAGES = 20;
+/** Texts of skills held in memory at a time, of 40,000 bytes each. */
+const SKILLS = 20;
 /** Splits held in memory at a time, with up to a hundred payouts each. */
 const SPLITS = 20;
 
@@ -137,6 +139,27 @@ export async function exportAccount(
         ORDER BY id LIMIT ${PAGE}`,
       { userId },
       '',
+    ),
+    skills: paged(
+      tenant,
+      `SELECT s.id || ' ' || lpad(v.version::text, 10, '0') AS position, s.name, v.version,
+              v.description, v.tags, v.content, s.visibility, s.uses, v.created_at AS "createdAt"
+         FROM skills s JOIN skill_versions v ON v.skill_id = s.id
+        WHERE s.user_id = $userId AND s.id || ' ' || lpad(v.version::text, 10, '0') > $after
+        ORDER BY 1 LIMIT ${SKILLS}`,
+      { userId },
+      '',
+      SKILLS,
+    ),
+    installedSkills: paged(
+      tenant,
+      `SELECT id AS position, agent_id AS "agentId", name, version, content, updated_at AS "updatedAt"
+         FROM agent_skills
+        WHERE user_id = $userId AND state = 'present' AND content IS NOT NULL AND id > $after
+        ORDER BY id LIMIT ${SKILLS}`,
+      { userId },
+      '',
+      SKILLS,
     ),
     toolUsage: paged(
       tenant,
@@ -450,12 +473,13 @@ async function* paged<Row extends object>(
   sql: string,
   values: Readonly<Record<string, string>>,
   first = '0',
+  page = PAGE,
 ): AsyncGenerator<Omit<Row & { position: string }, 'position'>[]> {
   for (let after = first; ;) {
     const rows = await tenant.query<Row & { position: string }>(sql, { ...values, after });
     yield rows.map(({ position, ...row }) => row);
     const last = rows.at(-1);
-    if (!last || rows.length < PAGE) return;
+    if (!last || rows.length < page) return;
     after = last.position;
   }
 }

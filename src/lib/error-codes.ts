@@ -157,6 +157,15 @@ export const ERROR_CODES = {
     status: 429,
     cause: 'your plan allows `limit` skills for each agent: disable one or upgrade',
   },
+  SKILL_NAME_TAKEN: {
+    status: 409,
+    cause: 'another author has a skill of this name: choose another name',
+  },
+  SKILL_NOT_INSTALLED: {
+    status: 409,
+    cause: 'the agent does not have the skill: install it first',
+  },
+  SKILLS_FULL: { status: 409, cause: 'you have `limit` skills: change one of them' },
   SPLIT_NOT_FAILED: {
     status: 409,
     cause: 'only a partial or failed split can be retried; with `status`',

@@ -7,6 +7,7 @@ export const RETAINED = [
   'verifications',
   'swarms',
   'task-runs',
+  'skill-versions',
   'bus-messages',
   'bus-threads',
   'bus-amplifications',

@@ -41,6 +41,11 @@ const OLD_SWARMS = `
 const OLD_TASK_RUNS = `
   SELECT id FROM scheduled_task_runs WHERE finished_at < now() - ${AGE}
    ORDER BY finished_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+/** Versions of skills that were replaced; installed texts are copies. */
+const OLD_SKILL_VERSIONS = `
+  SELECT v.ctid FROM skill_versions v JOIN skills s ON s.id = v.skill_id
+   WHERE v.version <> s.version AND v.created_at < now() - ${AGE}
+   ORDER BY v.created_at LIMIT $most FOR UPDATE OF v SKIP LOCKED`;
 
 /** Rows of the bus whose last change is old. */
 const oldOfBus = (table: string, time: 'created_at' | 'updated_at') => `
@@ -174,6 +179,13 @@ export class Retention {
         return this.#delete('swarms', OLD_SWARMS, this.#settings.operations);
       case 'task-runs':
         return this.#delete('scheduled_task_runs', OLD_TASK_RUNS, this.#settings.operations);
+      case 'skill-versions':
+        return this.#delete(
+          'skill_versions',
+          OLD_SKILL_VERSIONS,
+          this.#settings.operations,
+          'ctid',
+        );
       case 'bus-messages':
         return this.#delete('bus_messages', OLD_BUS_MESSAGES, this.#settings.bus, 'ctid');
       case 'bus-threads':

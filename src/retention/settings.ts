@@ -21,7 +21,7 @@ export const retentionSettings = area('Retention', () => ({
   operations: variable(
     'RETENTION_OPERATIONS',
     days(7).prefault('90d'),
-    "agents' operations, runs of tasks and swarms that have ended, and verifications that are no longer in force",
+    "agents' operations, runs of tasks and swarms that have ended, verifications no longer in force, and replaced versions of skills",
   ),
   transitions: variable(
     'RETENTION_TRANSITIONS',

@@ -65,6 +65,11 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   agents: bound(BY_PLAN, { kind: 'agents' }),
   agent_secrets: bound('two for each agent', { with: 'agents' }),
   agent_credentials: bound('50 for each agent', { with: 'agents' }),
+  skills: bound('100 for each user', { with: 'users' }),
+  skill_versions: bound('20 for each skill', { kind: 'skill-versions' }),
+  agent_skills: bound('one for each agent and skill, and those of operations in progress', {
+    with: 'agents',
+  }),
   agent_archives: bound('five for each agent', { with: 'agents' }),
   agent_volumes: bound('the memory and the archives of each agent', { with: 'agents' }),
   operations: bound(BY_CALLS, { kind: 'operations' }),

@@ -24,6 +24,7 @@ import * as records from './tables/records.js';
 import * as scheduledTasks from './tables/scheduled-tasks.js';
 import * as securityEvents from './tables/security-events.js';
 import * as signIn from './tables/sign-in.js';
+import * as skills from './tables/skills.js';
 import * as splits from './tables/splits.js';
 import * as undergroundEvents from './tables/underground-events.js';
 import * as usage from './tables/usage.js';
@@ -47,6 +48,7 @@ const MODELLED = {
   ...wallets,
   ...splits,
   ...undergroundEvents,
+  ...skills,
 } as const;
 
 /** Every table. Tables without a model are used by SQL alone: set operations and money functions. */
@@ -98,6 +100,9 @@ export type ScheduledTaskRow = RowOf<typeof scheduledTasks.scheduledTasks>;
 export type ScheduledTaskRunRow = RowOf<typeof scheduledTasks.scheduledTaskRuns>;
 
 export type RiscEventRow = RowOf<typeof securityEvents.riscEvents>;
+
+export type SkillRow = RowOf<typeof skills.Skill>;
+export type AgentSkillRow = RowOf<typeof skills.AgentSkill>;
 
 export type RoyaltySplitRow = RowOf<typeof splits.RoyaltySplit>;
 export type RoyaltyPayoutRow = RowOf<typeof splits.RoyaltyPayout>;

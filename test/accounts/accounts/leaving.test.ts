@@ -546,6 +546,8 @@ describe('the export of an account', () => {
         'swarms',
         'scheduledTasks',
         'scheduledTaskRuns',
+        'skills',
+        'installedSkills',
         'toolUsage',
       ],
       ...['usageByHour', 'samples', 'sampleSums', 'installations'],

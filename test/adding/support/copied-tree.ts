@@ -9,7 +9,7 @@ const COMPILER = path.join(projectRoot, 'node_modules/@typescript/native/bin/tsc
 
 /** The product and the files that its tests need. */
 const COPIED = [
-  ...['src', 'api', 'workflows', 'activities', 'temporal', 'worker', 'dev', 'test'],
+  ...['src', 'api', 'workflows', 'activities', 'temporal', 'worker', 'dev', 'test', 'skills'],
   ...['package.json', 'package-lock.json', 'tsconfig.json', 'models.json', 'datafeeds.json'],
 ];
 

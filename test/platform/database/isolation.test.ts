@@ -301,6 +301,7 @@ describe('the serving role', () => {
     expect(functions).toEqual(
       [
         'count_sign_in',
+        'count_skill_use',
         'erase_account',
         'find_agent_callers',
         'find_calling_agents',
@@ -312,6 +313,7 @@ describe('the serving role', () => {
         'find_password_holder',
         'find_paying_sessions',
         'find_signed_in',
+        'find_skills',
         'hold_credits',
         'hold_debit',
         'hold_tokens',

@@ -118,6 +118,10 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     agent_id: `${user}-agent-${n}`,
     status: 'done',
   }),
+  // A row of a tenant's own; a public one is seen by all, through `find_skills`.
+  skills: (user, n) => ({ id: uuidOf(user, n), visibility: 'private' }),
+  skill_versions: (user, n) => ({ skill_id: uuidOf(user, 1), version: n, tags: '{}' }),
+  agent_skills: (user) => ({ skill_id: uuidOf(user, 1), state: 'present' }),
   bus_messages: (user, n) => ({
     id: numberOf(user, n),
     ...bothOf(user),

@@ -37,6 +37,7 @@ import { migration as swarms } from './041-swarms.js';
 import { migration as scheduledTasks } from './039-scheduled-tasks.js';
 import { migration as metrics } from './035-metrics.js';
 import { migration as installations } from './036-installations.js';
+import { migration as skills } from './037-skills.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -90,4 +91,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '039-scheduled-tasks', migration: scheduledTasks },
   { name: '035-metrics', migration: metrics },
   { name: '036-installations', migration: installations },
+  { name: '037-skills', migration: skills },
 ];

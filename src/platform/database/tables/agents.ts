@@ -142,6 +142,14 @@ export interface OperationInput {
   readonly model?: string;
   /** Skill that a `configure` changes, without its settings. */
   readonly skill?: Omit<SkillChange, 'config'>;
+  /** Skill that a `configure` installs, or removes without a version; its text is in `agent_skills`. */
+  readonly install?: {
+    readonly name: string;
+    readonly skillId: string | null;
+    readonly version: number | null;
+  };
+  /** Most enabled skills when the change was requested; none for administrators. */
+  readonly skillLimit?: number;
   /** Configurations, which may hold secrets, until the operation ends (src/agents/operations/operation-input.ts). */
   readonly sealed?: string;
   /** Digest that identifies operations with the same configuration. */
