@@ -7,9 +7,13 @@ import type { AgentVolumeStore } from '../src/agents/memory/agent-volume-store.j
 import type { ContainerSpecs } from '../src/agents/operations/container-specs.js';
 import type { StartProgress } from '../src/agents/watchdog/start-progress.js';
 import type { CloneStore } from '../src/agents/clones/clone-store.js';
-import { volumeName } from '../src/docker/containers/container-spec.js';
+import { volumeName, type AgentContainerSpec } from '../src/docker/containers/container-spec.js';
 import type { DockerHost } from '../src/docker/containers/docker-host.js';
 import { isOfOneAgent } from '../src/docker/containers/openclaw-config.js';
+import { skillList } from '../src/docker/containers/skill-files.js';
+import { tryParseJson } from '../src/lib/json.js';
+import type { SkillRemoval } from '../src/workspace/skills/remove-skills.js';
+import { readRefusal } from '../src/workspace/workspace-call.js';
 import type { RuntimeImage } from '../src/docker/containers/runtime-images.js';
 import {
   dockerActivities,
@@ -33,7 +37,11 @@ const COPY_MS = 30 * 60_000;
 /** Milliseconds: a minute longer than the longest start. */
 const READY_MS = 6 * 60_000;
 
+const REMOVE_SKILLS_MS = 30_000;
+
 export interface ContainerActivityDependencies {
+  /** Loads the program of helper containers. */
+  readonly helper: () => Promise<string>;
   readonly clones: Pick<CloneStore, 'isToBeCopied' | 'originalOf' | 'recordCopied'>;
   readonly docker: DockerHost;
   readonly specs: ContainerSpecs;
@@ -133,11 +141,36 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
 export type ContainerActivities = ReturnType<typeof createContainerActivities>;
 
 export async function createContainer(
-  { docker, specs }: ContainerActivityDependencies,
+  { docker, helper, specs }: ContainerActivityDependencies,
   agent: AgentRef,
 ): Promise<void> {
-  const { id } = await docker.containers.ensure(await specs.specOf(agent));
+  const [spec, skills] = await Promise.all([specs.specOf(agent), specs.skillsOf(agent)]);
+  const { id, staleSkills } = await docker.containers.ensure({ ...spec, skills });
+  if (staleSkills.length > 0) {
+    const removal = { names: staleSkills, list: skillList(Object.keys(skills)) };
+    await removeSkillsOf(docker, await helper(), spec, removal);
+  }
   await specs.recordContainer(agent, id);
+}
+
+/** Removes skills from the volume of a stopped agent, by the helper that has the volume. */
+async function removeSkillsOf(
+  docker: DockerHost,
+  program: string,
+  spec: AgentContainerSpec,
+  removal: SkillRemoval,
+): Promise<void> {
+  const { agentId, image, userId } = spec;
+  const workspace = { agentId, image, userId, volume: volumeName(spec) };
+  const answer = await docker.workspaces.ask(
+    program,
+    workspace,
+    { what: 'remove-skills', ...removal },
+    // The agent's supervisor waits for this step, so that nothing replaces the volume.
+    { signal: AbortSignal.timeout(REMOVE_SKILLS_MS), still: () => Promise.resolve() },
+  );
+  const refused = readRefusal(tryParseJson(answer));
+  if (refused) throw new Error(`skills could not be removed: ${refused.message}`);
 }
 
 /** Returns the agent's image from Docker, or pulls it in the agent's turn. */

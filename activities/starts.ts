@@ -53,6 +53,9 @@ export function createStartActivities(dependencies: ContainerActivityDependencie
       // A container that never ran may lack its files: its worker may have died before it copied them in.
       const container = await docker.containers.inspect(agent.agentId);
       if (container?.status === 'created') return false;
+      // The agent may have removed files of its skills.
+      const skills = await specs.skillsOf(agent);
+      if (Object.keys(skills).length > 0) await createContainer(dependencies, agent);
       try {
         await docker.containers.start(agent.agentId);
       } catch (error) {

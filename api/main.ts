@@ -22,6 +22,7 @@ import { pause } from '../src/lib/pause.js';
 import { createApiServices } from '../src/services.js';
 import { logServing } from '../src/platform/operators/serving-line.js';
 import { loadSettings, type Settings } from '../src/settings.js';
+import { publishShippedSkills } from '../src/skills/shipped-skills.js';
 import { describeReport, needsAction, reportProviders } from '../src/ai/routing/provider-report.js';
 import { hostLoads } from '../src/agents/hosts/hosts.js';
 import { agentModelFault } from '../src/agents/model/agent-model-sizes.js';
@@ -125,6 +126,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
       signal: stop.signal,
       onAway: reportNotice,
     });
+    await publishShippedSkills(database, log);
     await Promise.all([
       ai.discovery.start(),
       Promise.race([temporalFound, pause(ATTEMPT_MS, stop.signal)]),

@@ -40,6 +40,7 @@ import type { Database } from '../src/platform/database/database.js';
 import type { DockerAbsences } from '../src/agents/watchdog/docker-absence.js';
 import type { AgentGuard } from '../src/agents/local-repair/agent-guard.js';
 import type { HostServices, WorkerServices } from '../src/services.js';
+import { builtHelper } from '../src/workspace-helper.js';
 import {
   BUS_TASK_QUEUE,
   MAIL_TASK_QUEUE,
@@ -102,6 +103,8 @@ export interface WorkerDependencies {
   readonly absences: DockerAbsences;
   readonly limiters: HostLimiters;
   readonly progress: StartProgress;
+  /** Loader of the program of helper containers; the build's program by default. */
+  readonly helper?: () => Promise<string>;
   readonly code: WorkflowCode;
   readonly gate: DatabaseGate;
   readonly onSupervisionPass?: OnSupervisionPass;
@@ -191,7 +194,8 @@ export async function createHostWorkers(dependencies: HostDependencies): Promise
   const { agentPorts: ports, containerSpecs: specs, watchdogStore: states } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
-  const onDocker = { clones, docker, specs, volumes, memorySizes, limiters, progress };
+  const { helper = builtHelper } = dependencies;
+  const onDocker = { clones, docker, helper, specs, volumes, memorySizes, limiters, progress };
   return Promise.all([
     Worker.create({
       ...common,

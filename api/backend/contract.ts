@@ -165,6 +165,27 @@ export const setSkill = ofAgent.declare({
   body: z.strictObject(skillSettings).refine(changesSkill, NO_SKILL_CHANGE),
 });
 
+const ofSkill = agentIdParams.extend({ skill: skillName });
+
+export const installSkill = ofAgent.declare({
+  ...operation,
+  method: 'POST',
+  path: '/api/agents/:id/skills/:skill',
+  operationId: 'installAgentSkill',
+  summary: "Install a published skill's present version; rolls back on failure",
+  params: ofSkill,
+  errors: [...operation.errors, 429],
+});
+
+export const removeSkill = ofAgent.declare({
+  ...operation,
+  method: 'DELETE',
+  path: '/api/agents/:id/skills/:skill',
+  operationId: 'removeAgentSkill',
+  summary: 'Remove an installed skill; rolls back on failure',
+  params: ofSkill,
+});
+
 export const setCredential = ofAgent.declare({
   ...operation,
   method: 'PUT',

@@ -1,7 +1,9 @@
 import { AGENT_READS } from './agent-reads.js';
 import { answerOperation } from './answer-operation.js';
 import {
+  installSkill,
   PLAIN_OPERATIONS,
+  removeSkill,
   restoreMemory,
   setCredential,
   setSkill,
@@ -35,6 +37,14 @@ export function operationEndpoints({ operations }: Pick<BackendDependencies, 'op
         request,
         operations.changeSkill(requestedBy(request), params.id, skill),
       );
+    }),
+    installSkill.handledBy((request) => {
+      const { id, skill } = request.params;
+      return answerOperation(request, operations.installSkill(requestedBy(request), id, skill));
+    }),
+    removeSkill.handledBy((request) => {
+      const { id, skill } = request.params;
+      return answerOperation(request, operations.removeSkill(requestedBy(request), id, skill));
     }),
     setCredential.handledBy((request) => {
       const { body, params } = request;

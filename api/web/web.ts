@@ -42,6 +42,7 @@ import { securityEventEndpoints } from './security-events.js';
 import { scheduledTaskEndpoints } from './scheduled-tasks.js';
 import { sessionEndpoints } from './sessions.js';
 import { swarmEndpoints } from './swarms.js';
+import { skillEndpoints } from './skills.js';
 import { splitEndpoints } from './splits.js';
 import { tokenGatingEndpoints } from './token-gating.js';
 import { userWalletEndpoints } from './user-wallets.js';
@@ -87,6 +88,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...swarmEndpoints(dependencies),
     ...splitEndpoints(dependencies),
     ...scheduledTaskEndpoints(dependencies),
+    ...skillEndpoints(dependencies),
     ...browseEndpoints(dependencies),
     ...memoryEndpoints(dependencies),
     ...gatewayEndpoints(dependencies),

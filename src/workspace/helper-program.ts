@@ -7,6 +7,8 @@ import { ServiceError } from '../lib/errors.js';
 import { OutboundClient } from '../platform/outbound/outbound.js';
 import { readAllowed } from '../platform/outbound/reachable.js';
 import type { HelperAnswer, HelperCall, HelperRequest, HelperTask } from './helper-protocol.js';
+import { Folder } from './files/folder.js';
+import { removeSkills, type SkillRemoval } from './skills/remove-skills.js';
 import { Workspace } from './workspace.js';
 import type { WorkspaceRefusal } from './workspace-call.js';
 
@@ -112,6 +114,19 @@ function perform(call: HelperCall, signal: AbortSignal): Promise<unknown> {
       return workspace.gitSync(call.message, signal);
     case 'push':
       return workspace.gitPush(call.hash, signal);
+    case 'remove-skills':
+      return removeFromState(call);
+  }
+}
+
+/** Removes skills from the runtime's state folder, which contains the workspace. */
+async function removeFromState(removal: SkillRemoval): Promise<true> {
+  const volume = await Folder.root(task.volume);
+  try {
+    await volume.within(task.within.slice(0, 1), (state) => removeSkills(state, removal));
+    return true;
+  } finally {
+    await volume.close();
   }
 }
 

@@ -1,3 +1,4 @@
+import type { SkillRemoval } from './skills/remove-skills.js';
 import type { WorkspaceCall, WorkspaceRefusal } from './workspace-call.js';
 
 /* Protocol between a process and the helper in a container, whose program has no library: lines of JSON. */
@@ -17,7 +18,12 @@ export interface PushCall {
   readonly hash: string;
 }
 
-export type HelperCall = WorkspaceCall | PushCall;
+/** A further call that only the platform's own steps make: remove skills from the state of a stopped agent. */
+export interface RemoveSkillsCall extends SkillRemoval {
+  readonly what: 'remove-skills';
+}
+
+export type HelperCall = WorkspaceCall | PushCall | RemoveSkillsCall;
 
 export interface HelperTask {
   /** Path of the volume, and the folder names from there to the workspace. */

@@ -6,6 +6,7 @@
 //   {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}};
 // - by its configuration: {"test": {"exitAtStart": 3}}, and channels, which fail `/readyz` as long as one of
 //   their tokens contains "rejected".
+// - by a skill of the name "exit-at-start".
 //
 // `POST /test/fetch {"url"}` reports whether the container can reach an address.
 import { existsSync, readFileSync } from 'node:fs';
@@ -26,7 +27,9 @@ const behaviour = {
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-const exitAtStart = env.EXIT_AT_START ?? configuration().test?.exitAtStart;
+const skill = '/home/node/.openclaw/skills/exit-at-start/SKILL.md';
+const asSkill = existsSync(skill) ? 3 : undefined;
+const exitAtStart = env.EXIT_AT_START ?? configuration().test?.exitAtStart ?? asSkill;
 if (exitAtStart !== undefined) {
   console.error('exiting at start as configured');
   process.exit(Number(exitAtStart));

@@ -46,6 +46,8 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/security/risc',
   '/api/settings',
   '/api/settings/password',
+  '/api/skills',
+  '/api/skills/:name',
   '/api/skills/booking-settlement',
   '/api/skills/instant-split',
   '/api/subscriptions/deploy',

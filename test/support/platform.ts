@@ -315,6 +315,7 @@ async function build(
       supervisors,
       database: db,
       docker,
+      helper: workspaceHelper,
       ...local.shared,
       code: await workflowCode(),
       gate: new DatabaseGate(),

@@ -27,6 +27,7 @@ import type { DockerHosts } from '../hosts/docker-hosts.js';
 import { cachedFor } from '../../lib/cached-for.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { sessionOf } from '../../money/sessions/causes.js';
+import { copyInstalls } from '../skills/installed-skills.js';
 import { ownWallets } from '../../money/wallets/own-wallets.js';
 import { PaymentInvalidError, PaymentNotFoundError, PaymentUsedError } from './clone-errors.js';
 import type { Specialization } from '../../types/clone-terms.js';
@@ -195,6 +196,8 @@ export class Clones {
         actor: by.actor,
         limit: this.#limitOf(parent),
       });
+      // The parent's memory and configuration, which the clone gets as well, have these skills.
+      await copyInstalls(db, { from: parentAgentId, to: agent });
       const clone = await db.Clone.create({
         id,
         userId,

@@ -29,6 +29,7 @@ export async function markAgentsLost(
   await db.query(`DELETE FROM agent_archives WHERE ${lost}`, { host });
   // Credentials that were never applied, and previous ones kept for a rollback.
   await db.query(`DELETE FROM agent_credentials WHERE state <> 'present' AND ${lost}`, { host });
+  await db.query(`DELETE FROM agent_skills WHERE state <> 'present' AND ${lost}`, { host });
   await db.query(
     `WITH lost AS (
        UPDATE agents SET desired = 'stopped', status = 'error', status_reason = $reason,

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import type { AdminRules } from '../../accounts/accounts/admin.js';
 import { findEntitlement, type Entitlement } from '../../accounts/accounts/entitlement.js';
-import { planRequired, requirePlan } from '../../types/plans.js';
+import { PLAN_LIMITS, planRequired, requirePlan } from '../../types/plans.js';
 import { OPERATOR_USER_ID } from '../../types/operator-user.js';
 import type { ProviderName } from '../../ai/completion/provider-names.js';
 import type { Models } from '../../ai/models/models.js';
@@ -18,7 +18,14 @@ import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { agentConfig } from '../model/agent-config.js';
 import { sealCredential, type CredentialChange } from '../credentials/agent-credentials.js';
 import { choiceOf, requireOwnModel, requestedModelOf } from '../model/agent-model.js';
-import { checkSkillLimit, withSkill } from '../model/agent-skills.js';
+import { checkSkillLimit, withInstalled, withoutSkill, withSkill } from '../model/agent-skills.js';
+import {
+  installedSkills,
+  requireInstalled,
+  type SkillInstall,
+} from '../skills/installed-skills.js';
+import { getSkill } from '../../skills/skills.js';
+import { skillFile } from '../../skills/skill-file.js';
 import type { SkillChange } from '../../types/skill-change.js';
 import { findAgent, getAgent } from '../agents/agents.js';
 import { getArchive } from '../memory/archives.js';
@@ -52,6 +59,7 @@ export interface Admitted extends RequestedOperation {
 interface Change {
   readonly input?: RequestedInput;
   readonly credential?: CredentialChange;
+  readonly install?: SkillInstall;
 }
 
 export interface AgentOperationParts {
@@ -109,8 +117,10 @@ export class AgentOperations {
     const { config } = change;
     const isAsked = Object.values(change).some((each) => each !== undefined);
     if (!isAsked) return { agent, run: undefined, plan, aiProvider, isAsked };
-    await this.#judge(by, agent, { ...agent, aiProvider, config: config ?? agent.config });
-    const input = { plan, aiProvider, ...(config && { config }) };
+    const wanted = config && withInstalled(config, await installedSkills(by.tenant, agent.id));
+    const changed = { ...agent, aiProvider, config: wanted ?? agent.config };
+    const limited = await this.#judge(by, agent, changed);
+    const input = { plan, aiProvider, ...(config && { config, ...limited }) };
     return {
       ...(await this.#operate(by, agent, 'configure', { input })),
       plan,
@@ -124,8 +134,33 @@ export class AgentOperations {
     const config = withSkill(agent.config, skill);
     const { error } = agentConfig.safeParse(config);
     if (error) throw new BadRequestError(error.issues[0]?.message ?? 'config is not valid');
-    await this.#judge(by, agent, { ...agent, config });
-    return this.#operate(by, agent, 'configure', { input: { skill } });
+    const limited = await this.#judge(by, agent, { ...agent, config });
+    return this.#operate(by, agent, 'configure', { input: { skill, ...limited } });
+  }
+
+  /** Installs the present version of the requester's own skill, or of the public one. @throws NotFoundError */
+  async installSkill(by: Requester, agentId: string, name: string): Promise<Admitted> {
+    const agent = await getAgent(by.tenant, agentId);
+    const skill = await getSkill(by.tenant, name);
+    const config = withSkill(agent.config, { name, enabled: true });
+    const limited = await this.#judge(by, agent, { ...agent, config });
+    const version = { name, skillId: skill.id, version: skill.version };
+    return this.#operate(by, agent, 'configure', {
+      input: { install: version, ...limited },
+      install: { ...version, content: skillFile(skill) },
+    });
+  }
+
+  /** Removes an installed skill. @throws NotFoundError; ConflictError unless it is installed */
+  async removeSkill(by: Requester, agentId: string, name: string): Promise<Admitted> {
+    const agent = await getAgent(by.tenant, agentId);
+    await requireInstalled(by.tenant, agent, name);
+    await this.#judge(by, agent, { ...agent, config: withoutSkill(agent.config, name) });
+    const removal = { name, skillId: null, version: null };
+    return this.#operate(by, agent, 'configure', {
+      input: { install: removal },
+      install: { ...removal, content: null },
+    });
   }
 
   /** Changes a credential; null removes it. */
@@ -188,15 +223,23 @@ export class AgentOperations {
     return findEntitlement(by.tenant, agent.userId, this.#parts.accounts);
   }
 
-  /** Checks the changed agent against the owner's plan. Without a plan the agent cannot run anyway. */
-  async #judge(by: Requester, before: AgentRow, after: AgentRow): Promise<void> {
+  /**
+   * Checks the changed agent against the owner's plan, and returns the limit to check again when the change
+   * begins. Without a plan the agent cannot run anyway.
+   */
+  async #judge(
+    by: Requester,
+    before: AgentRow,
+    after: AgentRow,
+  ): Promise<{ readonly skillLimit?: number }> {
     requireOwnModel(after.model, after.config);
     const entitlement = await this.#entitlement(by, before);
-    if (entitlement === undefined) return;
+    if (entitlement === undefined) return {};
     if (isChanged(before, after)) {
       requestedModelOf(this.#parts.models.current, choiceOf(after), entitlement.plan);
     }
     checkSkillLimit(after.config, entitlement, before.config);
+    return entitlement.isAdmin ? {} : { skillLimit: PLAN_LIMITS[entitlement.plan].skills };
   }
 
   async #operate(
@@ -219,10 +262,12 @@ export class AgentOperations {
       }
       await engines.require(tenant, agent.host);
     }
-    const { credential } = change;
+    const { credential, install } = change;
     const named = { agentId: agent.id, operationId: id };
     const input = change.input && sealInput(secrets, named, change.input);
-    const row = await requestOperation(tenant, agent, { id, kind, by, input, credential });
+    const row = await requestOperation(tenant, agent, {
+      ...{ id, kind, by, input, credential, install },
+    });
     // The id of this request, or of a removal that is already pending.
     const operationId = row.id;
     const begun = { agent, kind, operationId, run: undefined };

@@ -22,6 +22,27 @@ export function withSkill(config: JsonObject, change: SkillChange): Record<strin
   };
 }
 
+/** Returns a configuration without the entry of a skill. */
+export function withoutSkill(config: JsonObject, name: string): Record<string, unknown> {
+  const runtime = settings(config.runtime);
+  const skills = settings(runtime.skills);
+  const { [name]: _removed, ...entries } = settings(skills.entries);
+  return { ...config, runtime: { ...runtime, skills: { ...skills, entries } } };
+}
+
+/** Returns a configuration with an entry of every installed skill: OpenClaw loads skills without one. */
+export function withInstalled(
+  config: JsonObject,
+  installed: readonly { readonly name: string }[],
+): Record<string, unknown> {
+  const there = new Set(skillsIn(config).map(({ name }) => name));
+  const missing = installed.filter(({ name }) => !there.has(name));
+  return missing.reduce<Record<string, unknown>>(
+    (all, { name }) => withSkill(all, { name, enabled: true }),
+    { ...config },
+  );
+}
+
 /** Returns the skills that a configuration names, enabled unless disabled there. */
 export function skillsIn(config: JsonObject): { name: string; enabled: boolean }[] {
   const entries = settings(settings(settings(config.runtime).skills).entries);
@@ -40,16 +61,23 @@ export function checkSkillLimit(
   before: JsonObject = {},
 ): void {
   const { skills: limit } = PLAN_LIMITS[plan];
-  const count = (of: JsonObject) => skillsIn(of).filter(({ enabled }) => enabled).length;
-  const [wanted, current] = [count(config), count(before)];
-  if (isAdmin || wanted <= Math.max(limit, current)) return;
+  if (isAdmin || !exceedsSkills(limit, config, before)) return;
   throw new TooManyRequestsError(
-    'Skill limit reached for this plan: disable a skill or upgrade',
+    SKILL_LIMIT_REACHED,
     { max: limit, resetS: RETRY_AFTER_S },
     'SKILL_LIMIT_REACHED',
-    { current, limit },
+    { current: enabledSkills(before), limit },
   );
 }
+
+export const SKILL_LIMIT_REACHED = 'Skill limit reached for this plan: disable a skill or upgrade';
+
+/** Reports whether a change leads beyond a limit of enabled skills; reducing their number never does. */
+export const exceedsSkills = (limit: number, config: JsonObject, before: JsonObject): boolean =>
+  enabledSkills(config) > Math.max(limit, enabledSkills(before));
+
+const enabledSkills = (config: JsonObject): number =>
+  skillsIn(config).filter(({ enabled }) => enabled).length;
 
 function settings(value: unknown): JsonObject {
   return isObject(value) ? value : {};

@@ -17,6 +17,7 @@ import {
 } from '../credentials/agent-credentials.js';
 import type { Gateway } from '../watchdog/await-ready.js';
 import { portsWithin, subnetOf, type PortRange } from '../agents/agent-subnet.js';
+import { skillTexts } from '../skills/installed-skills.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { endVerifications } from './end-verifications.js';
 import { AgentGoneError, presentAgent, updateAgent } from '../agents/agents.js';
@@ -74,6 +75,11 @@ export class ContainerSpecs {
         }),
       },
     };
+  }
+
+  /** Returns the texts of the agent's installed skills, by name. */
+  skillsOf({ agentId, userId }: AgentRef): Promise<Record<string, string>> {
+    return skillTexts(this.#options.database.asUser(userId), agentId);
   }
 
   /** Returns the volume of the agent's memory. @throws AgentGoneError */

@@ -14,7 +14,8 @@ export async function markDeleted(
   operationId: string,
   at: Date,
 ): Promise<void> {
-  for (const table of [db.AgentSecret, db.AgentCredential, db.AgentArchive, db.Message]) {
+  const { AgentArchive, AgentCredential, AgentSecret, AgentSkill, Message } = db;
+  for (const table of [AgentSecret, AgentCredential, AgentSkill, AgentArchive, Message]) {
     await table.destroy({ where: { agentId } });
   }
   const cancelled = { status: 'cancelled', error: AGENT_IS_GONE } as const;

@@ -5,7 +5,20 @@ import { requestNotification } from '../../notifications/outbox.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { beginCredential, settleCredentials } from '../credentials/agent-credentials.js';
 import type { AgentRef } from '../../types/agent-ref.js';
-import { withSkill } from '../model/agent-skills.js';
+import {
+  exceedsSkills,
+  SKILL_LIMIT_REACHED,
+  withInstalled,
+  withoutSkill,
+  withSkill,
+} from '../model/agent-skills.js';
+import {
+  beginInstall,
+  forgetInstall,
+  installedSkills,
+  settleInstalls,
+  type InstalledSkill,
+} from '../skills/installed-skills.js';
 import { presentAgent, updateAgent } from '../agents/agents.js';
 import { endVerifications } from './end-verifications.js';
 import { openInput, type RequestedInput } from './operation-input.js';
@@ -72,13 +85,25 @@ export class OperationStore {
       const row = await db.Operation.findByPk(operation.id, { lock: true });
       if (!row || row.finishedAt !== null) return 'withdrawn';
       if (row.status === 'requested') {
+        const isConfigured = operation.kind === 'configure';
+        const input = isConfigured ? openInput(this.#secrets, row) : {};
+        const installed = isConfigured ? await installedSkills(db, agentId) : [];
+        const config = configIn(input, found.config, installed);
+        // Judged when it was requested; other operations may have added skills since.
+        if (config && exceedsSkills(input.skillLimit ?? Infinity, config, found.config)) {
+          await forgetInstall(db, row.id);
+          const end = { status: 'failed', error: SKILL_LIMIT_REACHED } as const;
+          await endOperations(db, agentId, end, row);
+          return 'withdrawn';
+        }
         await db.Operation.update(
           { status: 'running', runId: operation.runId },
           { where: { id: row.id } },
         );
         const { desired } = operationRules(operation.kind);
-        const configured = operation.kind === 'configure' && {
-          ...configurationIn(openInput(this.#secrets, row), found.config),
+        const configured = isConfigured && {
+          ...configurationIn(input),
+          ...(config && { config }),
           previousRelease: releaseOf(found, operation.id),
         };
         const only: WhereOptions<AgentRow> =
@@ -86,6 +111,7 @@ export class OperationStore {
         await updateAgent(db, found.id, { ...(desired && { desired }), ...configured }, only);
         await endVerifications(db, found.id, operationRules(row.kind).replaces ? 'all' : 'open');
         if (row.input?.credential) await beginCredential(db, row.id);
+        if (row.input?.install) await beginInstall(db, row.id);
         if (operationRules(row.kind).onRefusal === 'withdrawn') await auditOperation(db, row);
       }
       if (operation.transition) await recordTransition(db, agent, operation.transition);
@@ -112,6 +138,7 @@ export class OperationStore {
       if (kind === 'configure') {
         await updateAgent(db, agentId, { previousRelease: null });
         await settleCredentials(db, agentId);
+        await settleInstalls(db, agentId);
       }
       if (status === 'failed') {
         if (!unharmed) {
@@ -143,16 +170,23 @@ export class OperationStore {
   }
 }
 
-function configurationIn(
-  input: RequestedInput,
-  before: Record<string, unknown>,
-): Partial<AgentRow> {
-  const { plan, aiProvider, model, config, skill } = input;
+function configurationIn({ plan, aiProvider, model }: RequestedInput): Partial<AgentRow> {
   return {
     ...(plan && { plan }),
     ...(aiProvider !== undefined && { aiProvider }),
     ...(model !== undefined && { model }),
-    ...(config && { config }),
-    ...(skill && { config: withSkill(before, skill) }),
   };
+}
+
+/** Returns the configuration that an input asks for, or undefined if it leaves the present one. */
+function configIn(
+  { config, install, skill }: RequestedInput,
+  before: Record<string, unknown>,
+  installed: readonly InstalledSkill[],
+): Record<string, unknown> | undefined {
+  if (config) return withInstalled(config, installed);
+  if (skill) return withSkill(before, skill);
+  if (!install) return undefined;
+  const { name, version } = install;
+  return version === null ? withoutSkill(before, name) : withSkill(before, { name, enabled: true });
 }

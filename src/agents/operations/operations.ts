@@ -15,6 +15,7 @@ import {
   requestCredential,
   type CredentialChange,
 } from '../credentials/agent-credentials.js';
+import { forgetInstall, requestInstall, type SkillInstall } from '../skills/installed-skills.js';
 import {
   operationRules,
   type OperationEndStatus,
@@ -27,6 +28,7 @@ export interface RequestOfOperation {
   readonly by: Pick<Requester, 'actor' | 'requestId'>;
   readonly input?: OperationInput | undefined;
   readonly credential?: CredentialChange | undefined;
+  readonly install?: SkillInstall | undefined;
 }
 
 /**
@@ -46,7 +48,7 @@ export async function requestOperation(
 export async function storeOperation(
   db: TenantTransaction,
   agent: Pick<AgentRow, 'id' | 'userId'>,
-  { id, kind, by, input, credential }: RequestOfOperation,
+  { id, kind, by, input, credential, install }: RequestOfOperation,
 ): Promise<OperationRow> {
   if (kind === 'delete') {
     // Hides the agent from lists and frees its name. The row lock serializes concurrent removals.
@@ -61,6 +63,7 @@ export async function storeOperation(
   }
   if (row.status !== 'requested') return row;
   if (credential) await requestCredential(db, agent, row.id, credential);
+  if (install) await requestInstall(db, agent, row.id, install);
   // A kept request cannot be withdrawn, so it is audited now; others are audited when they begin.
   if (isNew && operationRules(kind).onRefusal === 'kept') await auditOperation(db, row);
   return row;
@@ -114,9 +117,10 @@ export async function auditOperation(
 
 /** Returns the names of changed items for the audit log, never their values. */
 function changed(input: OperationInput | null): Record<string, string> {
-  const { skill, credential } = input ?? {};
+  const { skill, credential, install } = input ?? {};
   return {
     ...(skill && { skill: skill.name }),
+    ...(install && { skill: install.name, version: String(install.version) }),
     ...(credential && { credential: credential.name }),
   };
 }
@@ -170,7 +174,7 @@ export async function failAdmitted(
       { id, error },
     );
     if (failed.length === 0) return false;
-    await forgetCredential(db, id);
+    await forgetRequested(db, id);
     // Audited because its requester was notified of the acceptance.
     await auditOperation(db, row);
     return true;
@@ -182,9 +186,14 @@ export async function withdrawOperation(tenant: TenantDatabase, id: string): Pro
   return tenant.transaction(async (db) => {
     await db.Operation.destroy({ where: { id, status: 'requested', admittedAt: null } });
     if (await db.Operation.findByPk(id, { attributes: ['id'] })) return false;
-    await forgetCredential(db, id);
+    await forgetRequested(db, id);
     return true;
   });
+}
+
+async function forgetRequested(db: TenantTransaction, id: string): Promise<void> {
+  await forgetCredential(db, id);
+  await forgetInstall(db, id);
 }
 
 export async function joinOperation(
@@ -195,6 +204,7 @@ export async function joinOperation(
   await tenant.transaction(async (db) => {
     const { id } = request;
     await db.Operation.destroy({ where: { id, status: 'requested', admittedAt: null } });
+    await forgetInstall(db, id);
     // A kept request was audited when it was stored.
     if (operationRules(request.kind).onRefusal === 'withdrawn') {
       await auditOperation(db, request, joined.id);

@@ -7,6 +7,7 @@ import type {
   PreviousRelease,
 } from '../../platform/database/models.js';
 import { rollBackCredential } from '../credentials/agent-credentials.js';
+import { rollBackInstall } from '../skills/installed-skills.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { AgentGoneError } from '../agents/agents.js';
 import { presentAgent, updateAgent } from '../agents/agents.js';
@@ -110,6 +111,7 @@ export class ReleaseStore {
         ...(hasFailed && { failedImage: row.image }),
       });
       await rollBackCredential(db, operationId);
+      await rollBackInstall(db, operationId);
     });
   }
 

@@ -38,6 +38,7 @@ import { isLive, OwnContainers } from './own-containers.js';
 import { endedOutOfMemory } from './past-death.js';
 import type { NamedContainers } from './named-containers.js';
 import { canListen, saysPortTaken } from './port-check.js';
+import { skillFiles, staleSkills } from './skill-files.js';
 import { stateArchive } from './state-archive.js';
 import { removeContainer } from './throw-away.js';
 
@@ -74,9 +75,12 @@ export class AgentContainers {
 
   /**
    * Adopts or creates the agent's container, and replaces one of another specification. Installs files and
-   * secrets unless it is running. @throws ImageUnavailableError, MemoryMissingError
+   * secrets unless it is running, and names skills that are to be removed from its volume.
+   * @throws ImageUnavailableError, MemoryMissingError
    */
-  async ensure(spec: AgentContainerSpec): Promise<{ id: string; created: boolean }> {
+  async ensure(
+    spec: AgentContainerSpec,
+  ): Promise<{ id: string; created: boolean; staleSkills: readonly string[] }> {
     const options = containerOptions(spec, this.#client, this.#runtime);
     await this.#volumes.require(spec);
     for (let attempt = 1; ; attempt++) {
@@ -84,15 +88,15 @@ export class AgentContainers {
       // Docker marks a container as dead if its removal failed halfway; it never starts again.
       const isDead = existing?.State.Dead === true;
       if (existing && !isDead && (await this.#fits(existing, options.Labels, spec.agentId))) {
-        if (!existing.State.Running) await this.#putFiles(existing.Id, spec);
-        return { id: existing.Id, created: false };
+        const { Id: id } = existing;
+        const stale = existing.State.Running ? [] : await this.#putFiles(id, spec);
+        return { id, created: false, staleSkills: stale };
       }
       if (existing) await this.remove(spec.agentId);
       try {
         const id = await createContainer(this.#client, await this.#asTheEngineCan(options));
         await this.#requireVolume(spec);
-        await this.#putFiles(id, spec);
-        return { id, created: true };
+        return { id, created: true, staleSkills: await this.#putFiles(id, spec) };
       } catch (error) {
         // The name is taken by a concurrent call, or by a container being removed.
         const isTaken = error instanceof DockerRefusedError && error.statusCode === 409;
@@ -291,12 +295,17 @@ export class AgentContainers {
     return found;
   }
 
-  async #putFiles(id: string, spec: AgentContainerSpec): Promise<void> {
-    if (Object.keys({ ...spec.files, ...spec.secrets }).length === 0) return;
-    const archive = await stateArchive(spec);
+  /** Writes files, secrets and skills into the volume, and returns skills that are to be removed. */
+  async #putFiles(id: string, spec: AgentContainerSpec): Promise<string[]> {
+    const { secrets, skills } = spec;
+    const stale = skills ? await staleSkills(this.#client, id, skills) : [];
+    const files = { ...spec.files, ...skillFiles(skills ?? {}, stale) };
+    if (Object.keys({ ...files, ...secrets }).length === 0) return stale;
+    const archive = await stateArchive({ files, secrets });
     await this.#client.call((docker, bound) =>
       docker.getContainer(id).putArchive(archive, { path: STATE_DIRECTORY, ...bound }),
     );
+    return stale;
   }
 
   async #rename({ Id: id }: Docker.ContainerInspectInfo, name: string): Promise<void> {

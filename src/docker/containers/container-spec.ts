@@ -15,6 +15,8 @@ export interface AgentContainerSpec {
   readonly secrets: Readonly<Record<string, string>>;
   /** Files in the state volume before the container starts: relative path to content. */
   readonly files: Readonly<Record<string, string>>;
+  /** The platform's skills in the state volume, by name; those of earlier specifications are removed. */
+  readonly skills?: Readonly<Record<string, string>>;
 }
 
 const PREFIX = 'agent-platform';

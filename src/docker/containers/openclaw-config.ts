@@ -4,10 +4,13 @@ import { GATEWAY_PORT, STATE_DIRECTORY } from './container-spec.js';
 import { channelConfig, tokenPaths } from './openclaw-channels.js';
 
 /** OpenClaw's state folder, relative to the state volume. */
-const STATE_FOLDER = '.openclaw';
+export const STATE_FOLDER = '.openclaw';
 
 /** Path segments from the state volume to the agent's workspace. */
 export const WORKSPACE_FOLDERS = [STATE_FOLDER, 'workspace'];
+
+/** OpenClaw's folder of skills that belong to no workspace. */
+export const SKILLS_FOLDER = `${STATE_FOLDER}/skills`;
 
 export const CONFIG_FILE = `${STATE_FOLDER}/openclaw.json`;
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { BadGatewayError, ConflictError, UnavailableError } from '../../lib/errors.js';
 import { FairLimiter } from '../../lib/fair-limiter.js';
-import { HELPER_IDLE_MS } from '../../workspace/helper-protocol.js';
+import { HELPER_IDLE_MS, type RemoveSkillsCall } from '../../workspace/helper-protocol.js';
 import { isRepeatable, type WorkspaceCall } from '../../workspace/workspace-call.js';
 import type { AgentVolumes } from './agent-volumes.js';
 import { AgentNetworks } from './agent-networks.js';
@@ -65,6 +65,9 @@ interface Opening {
   line?: HelperLine;
 }
 
+const mayRepeat = (call: WorkspaceCall | RemoveSkillsCall): boolean =>
+  call.what === 'remove-skills' || isRepeatable(call);
+
 /**
  * Access to agents' files: for each agent a container on its volume alone, without a network. It starts on
  * demand and ends by itself after an idle minute, so it never outlives its users. Its labels do not mark it
@@ -102,7 +105,7 @@ export class WorkspaceHelpers {
   async ask(
     program: string,
     spec: WorkspaceSpec,
-    call: WorkspaceCall,
+    call: WorkspaceCall | RemoveSkillsCall,
     { signal, still }: AskOptions,
   ): Promise<string> {
     for (let attempt = 1; ; attempt++) {
@@ -113,7 +116,7 @@ export class WorkspaceHelpers {
         if (!(error instanceof HelperGoneError)) throw error;
         await this.#ending(line.container);
         // No retry of a change that may have been made already, nor of a request that ended a new helper.
-        if (attempt === 2 || !isRepeatable(call) || !line.hasAnswered) {
+        if (attempt === 2 || !mayRepeat(call) || !line.hasAnswered) {
           if (call.what === 'sync' && !this.#ended.has(line)) {
             await this.#clear(program, spec, { signal, still });
           }
