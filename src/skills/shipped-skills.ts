@@ -52,10 +52,10 @@ export function shippedSkills(): PublishedSkill[] {
   return SHIPPED_SKILLS.map((name) => {
     const content = readFileSync(path.join(shippedFolder(), name, 'SKILL.md'), 'utf8');
     const { description, tags } = Object.fromEntries(readSkill(content).fields);
-    if (typeof description !== 'string' || !Array.isArray(tags)) {
+    if (typeof description !== 'string' || typeof tags !== 'string') {
       throw new TypeError(`the shipped skill ${name} lacks a description or tags`);
     }
-    return { name, description, content, tags: tags.map(String), visibility: 'public' };
+    return { name, description, content, tags: tags.split(', '), visibility: 'public' };
   });
 }
 

@@ -138,10 +138,10 @@ async function create(
   by: Publisher,
   { content, description, name, tags = [], visibility = 'private' }: PublishedSkill,
 ): Promise<void> {
+  if (await findSkill(db, name)) throw nameTaken();
   if (description === undefined) throw new BadRequestError('description is required');
   if (content === undefined) throw new BadRequestError('content is required');
   const userId = by.actor;
-  if (await findSkill(db, name)) throw nameTaken();
   const current = await db.Skill.count({ where: { userId } });
   if (current >= MAX_SKILLS) {
     const facts = { current, limit: MAX_SKILLS };
