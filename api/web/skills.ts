@@ -35,7 +35,7 @@ const skills = area({
   tag: 'Skills',
   auth: person,
   keyScope: 'agents',
-  limit: LIMITS.agent,
+  limit: LIMITS.skills,
   limitOfCaller: LIMITS.skillsOfUser,
 });
 

@@ -45,7 +45,7 @@ const OLD_TASK_RUNS = `
 const OLD_SKILL_VERSIONS = `
   SELECT v.ctid FROM skill_versions v JOIN skills s ON s.id = v.skill_id
    WHERE v.version <> s.version AND v.created_at < now() - ${AGE}
-   ORDER BY v.created_at LIMIT $most FOR UPDATE OF v SKIP LOCKED`;
+   ORDER BY v.created_at LIMIT $most`;
 
 /** Rows of the bus whose last change is old. */
 const oldOfBus = (table: string, time: 'created_at' | 'updated_at') => `

@@ -73,6 +73,7 @@ class Host {
       },
     };
     const specs = {
+      skillsOf: () => Promise.resolve({}),
       gatewayOf: ({ agentId }: AgentRef) =>
         Promise.resolve({
           port: hangs(agentId) ? deadPort : readyPort,

@@ -28,7 +28,7 @@ async function startExisting(
       requireRoom: () =>
         hasRoom ? Promise.resolve() : Promise.reject(new MemoryFullError('full')),
     },
-    specs: { memoryOf: () => Promise.resolve(AGENT) },
+    specs: { memoryOf: () => Promise.resolve(AGENT), skillsOf: () => Promise.resolve({}) },
     limiters: hostLimiters(1),
   } as unknown as Parameters<typeof createStartActivities>[0];
   const { startExisting } = createStartActivities(dependencies);

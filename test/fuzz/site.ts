@@ -11,6 +11,7 @@ import type {
   RequestedOperation,
 } from '../../src/agents/operations/supervisors.js';
 import { VerificationStore } from '../../src/agents/verification/verification-store.js';
+import { publishShippedSkills } from '../../src/skills/shipped-skills.js';
 import { KEY_SCOPES } from '../../src/types/key-scopes.js';
 import type { RequestedKind } from '../../src/types/operation-kinds.js';
 import type { Database } from '../../src/platform/database/database.js';
@@ -151,6 +152,7 @@ async function furnish(
   platform: TestPlatform,
   gatewayPort: number,
 ): Promise<Pick<FuzzSite, 'targets' | 'renew'>> {
+  await publishShippedSkills(platform.db, platform.log);
   const [ada, bob] = [await platform.signUp('network'), await platform.signUp('network')];
   const admin = await platform.signUp('network', ADMIN_EMAIL);
   const adas = await newAgent(platform, ada, { name: SECRET, config: { note: SECRET } });
@@ -217,7 +219,7 @@ async function furnish(
     taskType: ['coding', 'general'],
     aiProvider: ['openai'],
     version: ['2026.1.1'],
-    skill: ['weather'],
+    skill: ['weather', 'daily-brief'],
     role: ['user', 'system'],
     stats: ['true'],
     wait: ['0', '1'],
@@ -250,6 +252,11 @@ async function furnish(
       archiveId: [spare.archive],
       ...(operation.name === 'POST /api/invite/validate' && { code: [invite.body.code] }),
       mode: ['home'],
+      ...(operation.name.includes('/api/skills') && {
+        name: ['daily-brief', `skill-${randomUUID()}`],
+        content: ['# Say it', '---\nname: other\n---\nx'],
+        action: ['use', 'install', 'remove'],
+      }),
       ...(operation.name === 'POST /api/billing' && { provider: ['openai'] }),
       // An address, so that no name has to be resolved.
       ...(operation.name.includes('/webhooks/') && { url: ['https://8.8.8.8/'] }),

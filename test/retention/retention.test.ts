@@ -148,6 +148,20 @@ test('removes runs of tasks by the age of their end', async () => {
   expect(await idsIn('scheduled_task_runs')).toEqual(['young']);
 });
 
+test('removes versions of skills by their age, except the present one', async () => {
+  await insert('skills', { id: 'skill', version: 3, visibility: 'private' });
+  for (const [version, days] of [
+    [1, 91],
+    [2, 89],
+    [3, 91],
+  ] as const) {
+    await insert('skill_versions', { skill_id: 'skill', version, created_at: daysAgo(days) });
+  }
+  expect(await remove('skill-versions')).toBe(1);
+  const left = await owner('SELECT version FROM skill_versions ORDER BY 1');
+  expect(left).toEqual([{ version: 2 }, { version: 3 }]);
+});
+
 test('removes messages between agents and their records by their age', async () => {
   const texts = async (table: string, column: string) =>
     (await owner(`SELECT ${column} AS text FROM ${table} ORDER BY 1`)).map(({ text }) => text);
@@ -408,7 +422,7 @@ test('rejects a retention time below the minimum of its kind', () => {
     ] as const),
   ];
   const ofBus: readonly RetainedKind[] = ['bus-messages', 'bus-threads', 'bus-amplifications'];
-  const ofOperations: readonly RetainedKind[] = ['verifications', 'data-feeds', 'swarms', 'task-runs'];
+  const ofOperations: readonly RetainedKind[] = ['verifications', 'data-feeds', 'swarms', 'task-runs', 'skill-versions'];
   const others = [...ending, ...audited, ...paid, ...ofBus, ...ofOperations];
   expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(6);
 });

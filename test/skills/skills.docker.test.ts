@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { SKILL_LIMIT_REACHED } from '../../src/agents/model/agent-skills.js';
 import { containerName } from '../../src/docker/containers/container-spec.js';
 import { publishShippedSkills, SHIPPED_SKILLS } from '../../src/skills/shipped-skills.js';
 import { textsOfHistories } from '../support/histories.js';
@@ -217,4 +218,60 @@ test('a repeated request with the same key installs and uses once', async () => 
   const [first, second] = [await use(), await use()];
   expect(second.body).toEqual(first.body);
   expect((await list('name=meeting-notes')).body.skill).toMatchObject({ uses: 1 });
+});
+
+test(
+  'one of fifty installs gets the last place of the plan, and none more',
+  { tags: 'attack' },
+  async () => {
+    const cleo = await platform.signUp('label');
+    const own = await platform.runningAgent(cleo);
+    const names = Array.from({ length: 10 }, (_, each) => `place-${each}`);
+    for (const name of names) {
+      const made = await publish({ name, description: 'x', content: '# x' }, cleo);
+      expect(made.status).toBe(201);
+    }
+    const install = (name: string) =>
+      platform.backend(cleo, 'POST', `/api/agents/${own}/skills/${name}?wait=60`);
+    for (const name of names.slice(0, 2)) {
+      expect((await install(name)).body.status).toBe('succeeded');
+    }
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, each) => install(names[2 + (each % 8)] ?? '')),
+    );
+    const done = answers.filter(({ body }) => body.status === 'succeeded');
+    // Requests for the same skill join the operation that installs it.
+    expect(new Set(done.map(({ body }) => body.operationId)).size).toBe(1);
+    // Those that were judged before it began fail when their own turn comes.
+    const refused = answers
+      .filter((each) => !done.includes(each))
+      .map(({ body }) => body.code ?? body.error);
+    const reasons = ['OPERATION_IN_FLIGHT', 'SKILL_LIMIT_REACHED', SKILL_LIMIT_REACHED];
+    expect(refused.filter((reason) => !reasons.includes(reason))).toEqual([]);
+    expect(await platform.db.asUser(cleo.id).query('SELECT name FROM agent_skills')).toHaveLength(
+      3,
+    );
+    const last = await install('daily-brief');
+    expect([last.status, last.body]).toMatchObject([
+      429,
+      { code: 'SKILL_LIMIT_REACHED', current: 3, limit: 3 },
+    ]);
+    const shown = await list(`agentId=${own}&mine=true`, cleo);
+    expect([shown.body.used, shown.body.limit]).toEqual([3, 3]);
+  },
+);
+
+test("another user's agent and private skill are both missing", { tags: 'attack' }, async () => {
+  const name = 'private-of-ada';
+  await publish({ name, description: SECRET, content: SECRET });
+  const bobs = await platform.runningAgent(bob);
+  const act = (body: object) =>
+    platform.web(bob, 'POST', `/api/skills/${name}?wait=60`, { body: { agentId: bobs, ...body } });
+  for (const action of ['install', 'remove', 'use']) {
+    const answer = await act({ action });
+    expect([action, answer.status, answer.body.error]).toEqual([action, 404, 'Skill not found']);
+    const other = await act({ action, agentId });
+    expect([action, other.status, other.body.error]).toEqual([action, 404, 'Agent not found']);
+  }
+  expect((await list(`agentId=${agentId}`, bob)).body.error).toBe('Agent not found');
 });

@@ -57,6 +57,9 @@ const SECRET_KEY_NAME = 'key to the secret project';
 const SECRET_IDENTITY = 'login of the secret project';
 const SECRET_MESSAGE = 'a secret question';
 const SECRET_SPLIT = 'split of the secret project';
+/** The name of a private skill, which others may use as well. */
+const SECRET_SKILL = 'skill-of-the-project';
+const SECRET_SKILL_TEXT = 'instructions of the secret project';
 const SECRET_CREDENTIAL = { name: 'SECRET_PROJECT_TOKEN', value: 'token of the secret project' };
 
 beforeAll(async () => {
@@ -72,6 +75,12 @@ beforeAll(async () => {
   await platform.web(ada, 'POST', '/api/chat', { body: { agentId, message: SECRET_MESSAGE } });
   const credential = { action: 'set-credential', agentId, ...SECRET_CREDENTIAL };
   await platform.web(ada, 'POST', '/api/agent?wait=60', { body: credential });
+  await platform.web(ada, 'POST', '/api/skills', {
+    body: { name: SECRET_SKILL, description: SECRET_SKILL_TEXT, content: SECRET_SKILL_TEXT },
+  });
+  await platform.web(ada, 'POST', `/api/skills/${SECRET_SKILL}?wait=60`, {
+    body: { agentId, action: 'install' },
+  });
   await platform.web(ada, 'POST', '/api/heartbeat', { body: { frequency: '6h', enabled: true } });
   const task = await platform.web(ada, 'POST', '/api/scheduled-tasks', {
     body: { agentId, name: 'of ada', message: 'Is the shop open?', schedule: '7d' },
@@ -114,6 +123,7 @@ beforeAll(async () => {
     SECRET_KEY_NAME,
     SECRET_IDENTITY,
     SECRET_SPLIT,
+    SECRET_SKILL_TEXT,
     identityId,
     SECRET_CREDENTIAL.name,
     SECRET_CREDENTIAL.value,
@@ -388,6 +398,19 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /favicon.ico': { nobody: 200, bob: 200 },
   'GET /pages.css': { nobody: 200, bob: 200 },
   'GET /pages.js': { nobody: 200, bob: 200 },
+  'GET /api/skills': { ...missing, query: () => `?name=${SECRET_SKILL}` },
+  'POST /api/skills': {
+    nobody: 401,
+    bob: 201,
+    body: () => ({
+      ...{ name: 'skill-of-bob', description: 'of bob', content: 'of bob' },
+      visibility: 'public',
+    }),
+  },
+  'POST /api/skills/:name': {
+    ...missing,
+    body: () => ({ agentId, action: 'install', input: 'of bob' }),
+  },
   'GET /api/skills/instant-split': { nobody: 401, bob: 200 },
   'POST /api/skills/instant-split': { ...missing, body: payment },
   'GET /api/skills/booking-settlement': { nobody: 401, bob: 200 },
@@ -444,6 +467,8 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/agents/:id/verification': missing,
   'POST /api/agents/:id/verify': missing,
   'DELETE /api/agents/:id/verify': missing,
+  'POST /api/agents/:id/skills/:skill': missing,
+  'DELETE /api/agents/:id/skills/:skill': missing,
   'PUT /api/agents/:id/skills/:skill': { ...missing, body: () => ({ enabled: false }) },
   'PUT /api/agents/:id/credentials/:name': { ...missing, body: () => ({ value: 'of bob' }) },
   'GET /api/agents/:id/operations': missing,
@@ -592,7 +617,8 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
     .replace('/sessions/:id', `/sessions/${sessionId}`)
     .replace('/splits/:id', `/splits/${splitId}`)
     .replace(/:id|:agentId/, agentId)
-    .replace(':skill', 'weather')
+    .replace(':skill', SECRET_SKILL)
+    .replace('/skills/:name', `/skills/${SECRET_SKILL}`)
     .replace(':name', 'OF_BOB')
     .replace(':userId', ada.id)
     .replace(':address', wallet)
@@ -626,6 +652,9 @@ const TABLES = {
   provider_keys: [],
   agent_secrets: [],
   agent_credentials: [],
+  agent_skills: [],
+  skills: [],
+  skill_versions: [],
   subscriptions: [],
   users: [],
   identities: [],
