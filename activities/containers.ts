@@ -11,6 +11,7 @@ import { volumeName, type AgentContainerSpec } from '../src/docker/containers/co
 import type { DockerHost } from '../src/docker/containers/docker-host.js';
 import { isOfOneAgent } from '../src/docker/containers/openclaw-config.js';
 import { skillList } from '../src/docker/containers/skill-files.js';
+import { UnavailableError } from '../src/lib/errors.js';
 import { tryParseJson } from '../src/lib/json.js';
 import type { SkillRemoval } from '../src/workspace/skills/remove-skills.js';
 import { readRefusal } from '../src/workspace/workspace-call.js';
@@ -170,7 +171,7 @@ async function removeSkillsOf(
     { signal: AbortSignal.timeout(REMOVE_SKILLS_MS), still: () => Promise.resolve() },
   );
   const refused = readRefusal(tryParseJson(answer));
-  if (refused) throw new Error(`skills could not be removed: ${refused.message}`);
+  if (refused) throw new UnavailableError(`Skills could not be removed: ${refused.message}`);
 }
 
 /** Returns the agent's image from Docker, or pulls it in the agent's turn. */

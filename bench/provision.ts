@@ -1,5 +1,5 @@
 // Measures the time from `POST /api/agents` to running, over a bare create, start and wait with
-// dockerode.
+// dockerode, and the installation of a skill over another change of the configuration.
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureAgentImage } from '../dev/agent-image/build-openclaw.js';
@@ -21,6 +21,7 @@ const AIMS = new Map([
   ['openclaw', 1.03],
 ]);
 const AIM_AT_ONCE = 1.3;
+const AIM_OF_INSTALL = 1.1;
 
 const { values: options } = parseArgs({
   options: {
@@ -51,6 +52,7 @@ await runBenchmark(async (atEnd) => {
     atEnd(() => ours.removeRest());
     atEnd(() => platform.stop());
     await compareSingle(image, ours, bare, platform.temporalAddress);
+    await compareChanges(image, ours);
     // A burst of the real image needs more than a usual machine has.
     if (image === 'small') await compareBurst(platform, ours, bare);
     await platform.stop();
@@ -103,6 +105,41 @@ async function compareSingle(
     ],
   );
   printWhereTimeGoes(provisioned, likeOurs);
+}
+
+/** Measures changes of one running agent in turns: of an entry of a skill, an installation and a removal. */
+async function compareChanges(image: string, ours: PlatformAgents): Promise<void> {
+  const { id } = await ours.provision(`bench-${image}-changes`);
+  const configured: number[] = [];
+  const installed: number[] = [];
+  const removed: number[] = [];
+  const runs = Number(options.runs);
+  // The first round is a warm-up and does not count.
+  for (let run = 0; run <= runs; run++) {
+    const entry = { enabled: run % 2 === 0 };
+    const took = [
+      await ours.operate(id, 'PUT', 'skills/weather', entry),
+      await ours.operate(id, 'POST', 'skills/decision-log'),
+      await ours.operate(id, 'DELETE', 'skills/decision-log'),
+    ] as const;
+    if (run === 0) continue;
+    configured.push(took[0]);
+    installed.push(took[1]);
+    removed.push(took[2]);
+  }
+  await ours.remove([id]);
+  const configure = median(configured);
+  const install = median(installed);
+  const removal = median(removed);
+  console.log(`Changes of a running agent, ${image} image, medians of ${runs} in turns:\n`);
+  printTable(
+    ['change', 'ms', 'over configure', 'aim'],
+    [
+      ['configure', figure(configure), '', ''],
+      ['install a skill', figure(install), figure(install / configure), AIM_OF_INSTALL],
+      ['remove a skill', figure(removal), figure(removal / configure), ''],
+    ],
+  );
 }
 
 function printWhereTimeGoes(

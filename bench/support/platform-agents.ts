@@ -92,6 +92,22 @@ export class PlatformAgents {
     }
   }
 
+  /** Requests an operation and returns the milliseconds from its request to its end, by the database's clock. */
+  async operate(id: string, method: string, path: string, body?: unknown): Promise<number> {
+    const { operationId, status, error } = await this.#client.json<{
+      operationId: string;
+      status: string;
+      error: string | null;
+    }>(method, `/api/agents/${id}/${path}?wait=60`, body);
+    if (status !== 'succeeded') throw new Error(`${method} ${path}: ${status} ${error}`);
+    const { operations } = await this.#client.json<{
+      operations: { id: string; requestedAt: string; finishedAt: string }[];
+    }>('GET', `/api/agents/${id}/operations`);
+    const operation = operations.find((each) => each.id === operationId);
+    if (!operation) throw new Error(`Operation ${operationId} is not listed`);
+    return Date.parse(operation.finishedAt) - Date.parse(operation.requestedAt);
+  }
+
   /** Removes agents and waits until the engine has no trace of them. */
   async remove(ids: readonly string[]): Promise<void> {
     await Promise.all(ids.map((id) => this.#client.json('DELETE', `/api/agents/${id}`)));

@@ -47,8 +47,10 @@ export async function publishShippedSkills(database: Database, log: Logger): Pro
   }
 }
 
+type ShippedSkill = PublishedSkill & { readonly description: string; readonly content: string };
+
 /** Reads the shipped skills. */
-export function shippedSkills(): PublishedSkill[] {
+export function shippedSkills(): ShippedSkill[] {
   return SHIPPED_SKILLS.map((name) => {
     const content = readFileSync(path.join(shippedFolder(), name, 'SKILL.md'), 'utf8');
     const { description, tags } = Object.fromEntries(readSkill(content).fields);

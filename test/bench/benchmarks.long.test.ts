@@ -19,6 +19,10 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     expect(aim).toBe('1.2');
     expect(rowOf(output, 'dockerode, the same containers ')[1]).toBe('2 of 2');
     expect(rowOf(output, 'startContainer')).toHaveLength(5);
+    const [, ms, overConfigure, aimOfInstall] = rowOf(output, 'install a skill');
+    expect(Number(ms)).toBeGreaterThan(0);
+    expect(Number(overConfigure)).toBeGreaterThan(0);
+    expect(aimOfInstall).toBe('1.1');
   });
 
   test('runs the debit benchmark', async () => {

@@ -59,6 +59,10 @@ export class OpenClawLab {
   async start(
     secrets: Readonly<Record<string, string>> = {},
     settings: JsonObject = {},
+  /** Starts an agent with these secrets beside its tokens, and with the texts of skills by their names. */
+  async start(
+    secrets: Readonly<Record<string, string>> = {},
+    skills: Readonly<Record<string, string>> = {},
   ): Promise<AgentContainerSpec> {
     const { port } = this.#provider.address() as AddressInfo;
     const config = openClawConfig({
@@ -66,6 +70,13 @@ export class OpenClawLab {
       model: 'auto',
       userConfig: { ...settings, gateway: { auth: { mode: 'none' } }, models: { mode: 'merge' } },
       variables: new Set(Object.keys(secrets)),
+      userConfig: {
+        gateway: { auth: { mode: 'none' } },
+        models: { mode: 'merge' },
+        skills: {
+          entries: Object.fromEntries(Object.keys(skills).map((name) => [name, { enabled: true }])),
+        },
+      },
     });
     const { host } = this.fixture;
     const spec = await this.fixture.spec({
@@ -73,6 +84,7 @@ export class OpenClawLab {
       env: openClawEnvironment(),
       secrets: { ...secrets, ...openClawSecrets(TOKENS) },
       files: { [CONFIG_FILE]: config },
+      skills,
     });
     await host.networks.ensure(spec);
     await host.volumes.ensure(spec, 'test');

@@ -4,6 +4,8 @@ import { measureAgent } from '../../../src/agents/verification/measure-agent.js'
 import { containerName, STATE_DIRECTORY } from '../../../src/docker/containers/container-spec.js';
 import { gatewayHealth, gatewayReady } from '../../../src/docker/containers/gateway-probe.js';
 import { SECRETS_FILE } from '../../../src/docker/containers/openclaw-config.js';
+import { skillFile } from '../../../src/skills/skill-file.js';
+import { shippedSkills } from '../../../src/skills/shipped-skills.js';
 import { runInContainer } from '../../support/run-in-container.js';
 import { OpenClawLab, READY_MS, TOKENS } from './openclaw-lab.js';
 
@@ -32,7 +34,9 @@ test(
   SLOW,
   async () => {
     const { containers, docker } = lab.fixture;
-    const spec = await lab.start(hard);
+    const shipped = shippedSkills().map((each) => ({ ...each, file: skillFile(each) }));
+    const files = Object.fromEntries(shipped.map(({ file, name }) => [name, file]));
+    const spec = await lab.start(hard, files);
     const { agentId, port } = spec;
 
     const { gatewayToken: token } = TOKENS;
@@ -56,6 +60,11 @@ test(
     const [asked] = lab.asked;
     expect(asked?.authorization).toBe(`Bearer ${TOKENS.aiToken}`);
     expect(JSON.parse(asked?.body ?? '')).toMatchObject({ model: 'auto', stream: true });
+    // OpenClaw offers the model each skill that it has loaded, with the description of its file.
+    for (const { description = '', name } of shipped) {
+      expect(asked?.body).toContain(`${name}/SKILL.md`);
+      expect(asked?.body).toContain(description.slice(0, 40));
+    }
 
     const whole = JSON.stringify(await docker.getContainer(containerName(agentId)).inspect());
     for (const secret of Object.values(TOKENS)) expect(whole).not.toContain(secret);
