@@ -92,7 +92,7 @@ test('a withdrawn request leaves no row', async () => {
   expect(await tenant.query('SELECT id FROM agent_skills WHERE id = $id', { id })).toEqual([]);
 });
 
-test('of two installations that were judged before both, the second fails at the limit', async () => {
+test('the second of two installations that were judged before both fails at the limit', async () => {
   const [second, third] = [await request('two', 1), await request('three', 1)];
   expect(await begin(second)).toBe('begun');
   await finish(second);

@@ -242,7 +242,7 @@ test(
     const done = answers.filter(({ body }) => body.status === 'succeeded');
     // Requests for the same skill join the operation that installs it.
     expect(new Set(done.map(({ body }) => body.operationId)).size).toBe(1);
-    // Those that were judged before it began fail when their own turn comes.
+    // Requests that were judged before it began fail when their own turn comes.
     const refused = answers
       .filter((each) => !done.includes(each))
       .map(({ body }) => body.code ?? body.error);

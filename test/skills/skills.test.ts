@@ -130,7 +130,7 @@ test('skills are found by text and tag, page by page', async () => {
   expect((await list(eve, 'tag=shee&mine=true')).body.count).toBe(0);
 });
 
-describe('of another user', { tags: 'attack' }, () => {
+describe('a skill of another user', { tags: 'attack' }, () => {
   test('a private skill is as missing as an unknown one, by name and in lists', async () => {
     const name = newName();
     await publish(ada, { ...named(name), description: 'A secret description' });
