@@ -422,7 +422,13 @@ test('rejects a retention time below the minimum of its kind', () => {
     ] as const),
   ];
   const ofBus: readonly RetainedKind[] = ['bus-messages', 'bus-threads', 'bus-amplifications'];
-  const ofOperations: readonly RetainedKind[] = ['verifications', 'data-feeds', 'swarms', 'task-runs', 'skill-versions'];
+  const ofOperations: readonly RetainedKind[] = [
+    'verifications',
+    'data-feeds',
+    'swarms',
+    'task-runs',
+    'skill-versions',
+  ];
   const others = [...ending, ...audited, ...paid, ...ofBus, ...ofOperations];
   expect(RETAINED.filter((each) => !others.includes(each))).toHaveLength(6);
 });

@@ -403,7 +403,7 @@ const WEB: Readonly<Record<string, Visit>> = {
     nobody: 401,
     bob: 201,
     body: () => ({
-      ...{ name: 'skill-of-bob', description: 'of bob', content: 'of bob' },
+      ...{ name: 'skill-of-bob', description: 'by bob', content: 'of bob' },
       visibility: 'public',
     }),
   },

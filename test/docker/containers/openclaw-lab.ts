@@ -55,22 +55,22 @@ export class OpenClawLab {
     return lab;
   }
 
-  /** Starts an agent with these secrets beside its tokens, and with settings of its user. */
+  /**
+   * Starts an agent with these secrets beside its tokens, settings of its user, and texts of skills by their
+   * names.
+   */
   async start(
     secrets: Readonly<Record<string, string>> = {},
     settings: JsonObject = {},
-  /** Starts an agent with these secrets beside its tokens, and with the texts of skills by their names. */
-  async start(
-    secrets: Readonly<Record<string, string>> = {},
     skills: Readonly<Record<string, string>> = {},
   ): Promise<AgentContainerSpec> {
     const { port } = this.#provider.address() as AddressInfo;
     const config = openClawConfig({
       aiBaseUrl: `http://host.docker.internal:${port}/v1`,
       model: 'auto',
-      userConfig: { ...settings, gateway: { auth: { mode: 'none' } }, models: { mode: 'merge' } },
       variables: new Set(Object.keys(secrets)),
       userConfig: {
+        ...settings,
         gateway: { auth: { mode: 'none' } },
         models: { mode: 'merge' },
         skills: {

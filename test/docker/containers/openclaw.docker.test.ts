@@ -36,7 +36,7 @@ test(
     const { containers, docker } = lab.fixture;
     const shipped = shippedSkills().map((each) => ({ ...each, file: skillFile(each) }));
     const files = Object.fromEntries(shipped.map(({ file, name }) => [name, file]));
-    const spec = await lab.start(hard, files);
+    const spec = await lab.start(hard, {}, files);
     const { agentId, port } = spec;
 
     const { gatewayToken: token } = TOKENS;

@@ -33,11 +33,11 @@ import { migration as plans } from './032-plans.js';
 import { migration as toolUsage } from './033-tool-usage.js';
 import { migration as verifications } from './034-verifications.js';
 import { migration as dataFeeds } from './035-data-feeds.js';
-import { migration as swarms } from './041-swarms.js';
-import { migration as scheduledTasks } from './039-scheduled-tasks.js';
-import { migration as metrics } from './035-metrics.js';
-import { migration as installations } from './036-installations.js';
-import { migration as skills } from './037-skills.js';
+import { migration as swarms } from './036-swarms.js';
+import { migration as scheduledTasks } from './037-scheduled-tasks.js';
+import { migration as metrics } from './038-metrics.js';
+import { migration as installations } from './039-installations.js';
+import { migration as skills } from './040-skills.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -87,9 +87,9 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '033-tool-usage', migration: toolUsage },
   { name: '034-verifications', migration: verifications },
   { name: '035-data-feeds', migration: dataFeeds },
-  { name: '041-swarms', migration: swarms },
-  { name: '039-scheduled-tasks', migration: scheduledTasks },
-  { name: '035-metrics', migration: metrics },
-  { name: '036-installations', migration: installations },
-  { name: '037-skills', migration: skills },
+  { name: '036-swarms', migration: swarms },
+  { name: '037-scheduled-tasks', migration: scheduledTasks },
+  { name: '038-metrics', migration: metrics },
+  { name: '039-installations', migration: installations },
+  { name: '040-skills', migration: skills },
 ];
