@@ -87,6 +87,22 @@ export class Supervisors implements AgentSupervisors {
     operationId: string,
     requestedAt?: Date,
   ): Promise<RequestedOperation> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#requestOnce(agent, kind, operationId, requestedAt);
+      } catch (error) {
+        const isLost = refusalOf(error, UNPROCESSED) !== undefined;
+        if (!isLost || attempt === MAX_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  async #requestOnce(
+    agent: Supervised,
+    kind: RequestedKind,
+    operationId: string,
+    requestedAt: Date | undefined,
+  ): Promise<RequestedOperation> {
     const start = new WithStartWorkflowOperation<typeof superviseAgent>('superviseAgent', {
       ...startOptions(agent),
       workflowIdConflictPolicy: 'USE_EXISTING',
@@ -284,6 +300,12 @@ export class Supervisors implements AgentSupervisors {
     }
   }
 }
+
+/** Type of the server's rejection of an Update that its worker left unanswered; nothing was begun. */
+const UNPROCESSED = 'UnprocessedUpdate';
+
+/** Attempts to request an operation while Updates are left unanswered. */
+const MAX_ATTEMPTS = 3;
 
 function isStuck({ raw }: WorkflowExecutionDescription, { attempts, ms }: StuckAfter): boolean {
   const { attempt, originalScheduledTime } = raw.pendingWorkflowTask ?? {};

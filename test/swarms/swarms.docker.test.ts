@@ -100,7 +100,7 @@ test('a swarm that is created while no worker and no Temporal can be reached run
   expect(await ended(id, 'completed')).toMatchObject({ progress: { done: 3, total: 3 } });
 });
 
-test('a swarm whose worker ends in the middle goes on, and asks no agent twice', async () => {
+test('a swarm whose worker ends in the middle continues, and asks no agent twice', async () => {
   const [first = '', ...others] = agents;
   await platform.tellAgent(first, { answerDelayMs: 60_000 });
   const id = await create();

@@ -1,3 +1,4 @@
+// @module-tag attack
 import { randomUUID } from 'node:crypto';
 import {
   Client,
