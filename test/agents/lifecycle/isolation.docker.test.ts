@@ -576,7 +576,12 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/installations': { nobody: 401, bob: 200 },
   'POST /api/invite/generate': { nobody: 401, bob: 201, body: () => ({}) },
   // The code is the proof.
-  'POST /api/invite/validate': { nobody: 404, bob: 404, body: () => ({ code: ada.id }) },
+  'POST /api/invite/validate': {
+    nobody: 404,
+    bob: 404,
+    anotherKey: 404,
+    body: () => ({ code: ada.id }),
+  },
   'PUT /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '8m' }) },
   // Public by the contract: a heartbeat reveals nothing and only marks an installation as active.
   'POST /api/heartbeat': { nobody: 200, bob: 200, body: () => ({ userId: ada.id }) },

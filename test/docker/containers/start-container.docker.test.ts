@@ -42,6 +42,7 @@ async function start(spec: AgentContainerSpec, attempt = 1): Promise<string> {
     memorySizes: { requireRoom: () => Promise.resolve() },
     specs: {
       specOf: () => Promise.resolve(spec),
+      skillsOf: () => Promise.resolve({}),
       gatewayOf: () => Promise.resolve({ port: spec.port, gatewayToken: '', hasChannels: false }),
       recordContainer: () => Promise.resolve(),
     },
