@@ -50,6 +50,7 @@ const HARD = [
   'web: POST /api/skills/instant-split',
   'web: POST /api/skills/booking-settlement',
   // Require several agents of the caller, each once.
+  'web: POST /api/skills/{name}',
   'web: POST /api/swarms',
   'web: PUT /api/swarms',
   // Requires an x402 gateway.

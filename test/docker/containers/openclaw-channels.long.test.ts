@@ -45,7 +45,6 @@ test(
     const spec = await lab.start(
       {
         TELEGRAM_BOT_TOKEN: BOT_TOKEN,
-        DISCORD_BOT_TOKEN: 'rejected',
         SLACK_BOT_TOKEN: 'xoxb-rejected',
         SLACK_APP_TOKEN: 'xapp-rejected',
       },
