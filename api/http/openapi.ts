@@ -23,7 +23,12 @@ const ERROR = z
   })
   .meta({ id: 'Error' });
 
-const IDEMPOTENCY_KEY: Json = {
+/** A parameter of an operation. */
+interface Parameter extends Json {
+  readonly name: string;
+}
+
+const IDEMPOTENCY_KEY: Parameter = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
@@ -57,12 +62,14 @@ export function openApiDocument(listener: Described): Json {
 class Document {
   readonly #listener: Described;
   readonly #schemas = new JsonSchemas();
-  readonly #parameters: Record<string, Json> = {};
+  /** Parameters of several operations, as names of components by their JSON. */
+  readonly #repeated: ReadonlyMap<string, string>;
   readonly #headers: Record<string, Json> = {};
   readonly #errors: Record<string, Json> = {};
 
   constructor(listener: Described) {
     this.#listener = listener;
+    this.#repeated = repeatedOf(listener.endpoints.flatMap((each) => this.#parametersOf(each)));
   }
 
   json(): Json {
@@ -87,7 +94,9 @@ class Document {
       paths,
       components: {
         schemas: this.#schemas.components,
-        parameters: this.#parameters,
+        parameters: Object.fromEntries(
+          [...this.#repeated].map(([declared, name]) => [name, JSON.parse(declared)]),
+        ),
         headers: this.#headers,
         responses: this.#errors,
         securitySchemes: Object.fromEntries(
@@ -104,7 +113,7 @@ class Document {
       ({ name, max, windowMs }) => `Limit ${name}: ${max} requests in ${windowMs / 1000} s.`,
     );
     const description = [...scopeTextOf(endpoint), ...limited].join('\n\n');
-    const parameters = this.#parametersOf(endpoint);
+    const parameters = this.#parametersOf(endpoint).map((each) => this.#shared(each));
     return {
       ...(operationId !== undefined && { operationId }),
       summary: endpoint.summary,
@@ -128,7 +137,7 @@ class Document {
     };
   }
 
-  #parametersOf({ path, params, query, headers, idempotent }: Endpoint): Json[] {
+  #parametersOf({ path, params, query, headers, idempotent }: Endpoint): Parameter[] {
     const declared = params && propertiesOf(this.#schemas.of(params)).properties;
     const inPath = path
       .split('/')
@@ -139,7 +148,7 @@ class Document {
       ...inPath,
       ...this.#namedParameters(query, 'query'),
       ...this.#namedParameters(headers, 'header').filter(({ name }) => !OF_CLIENTS.has(name)),
-      ...(idempotent ? [this.#shared('IdempotencyKey', IDEMPOTENCY_KEY)] : []),
+      ...(idempotent ? [IDEMPOTENCY_KEY] : []),
     ];
   }
 
@@ -151,9 +160,9 @@ class Document {
     );
   }
 
-  #shared(name: string, declared: Json): Json {
-    this.#parameters[name] = declared;
-    return { $ref: `#/components/parameters/${name}` };
+  #shared(declared: Parameter): Json {
+    const name = this.#repeated.get(JSON.stringify(declared));
+    return name === undefined ? declared : { $ref: `#/components/parameters/${name}` };
   }
 
   #responsesOf(endpoint: Endpoint, limited: boolean): Json {
@@ -226,9 +235,31 @@ function parameter(
   place: 'path' | 'query' | 'header',
   required: boolean,
   of: unknown,
-) {
+): Parameter {
   const { description, ...schema } = isObject(of) ? of : {};
   return { name, in: place, required, ...(description !== undefined && { description }), schema };
+}
+
+/** Returns the parameters that stand in several places, as names of components by their JSON. */
+function repeatedOf(parameters: readonly Parameter[]): ReadonlyMap<string, string> {
+  const once = new Set<string>();
+  const repeated = new Map<string, string>();
+  const names = new Set<string>();
+  for (const each of parameters) {
+    const declared = JSON.stringify(each);
+    if (repeated.has(declared)) continue;
+    if (!once.has(declared)) {
+      once.add(declared);
+      continue;
+    }
+    const words = each.name.split(/[^A-Za-z0-9]/);
+    const base = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+    let name = base;
+    for (let n = 2; names.has(name); n += 1) name = `${base}${n}`;
+    names.add(name);
+    repeated.set(declared, name);
+  }
+  return repeated;
 }
 
 /** Roles of a scheme that is not OAuth 2 may be named since OpenAPI 3.1. */
