@@ -87,45 +87,46 @@ export class Supervisors implements AgentSupervisors {
     operationId: string,
     requestedAt?: Date,
   ): Promise<RequestedOperation> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#requestOnce(agent, kind, operationId, requestedAt);
-      } catch (error) {
-        const isLost = refusalOf(error, UNPROCESSED) !== undefined;
-        if (!isLost || attempt === MAX_ATTEMPTS) throw error;
+    return this.#call(async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await this.#requestOnce(agent, kind, updateIdOf(operationId, requestedAt), {
+            operationId,
+          });
+        } catch (error) {
+          const isLost = refusalOf(error, UNPROCESSED) !== undefined;
+          if (!isLost || attempt === MAX_ATTEMPTS) throw error;
+        }
       }
-    }
+    });
   }
 
   async #requestOnce(
     agent: Supervised,
     kind: RequestedKind,
-    operationId: string,
-    requestedAt: Date | undefined,
+    updateId: string,
+    message: { readonly operationId: string },
   ): Promise<RequestedOperation> {
-    const start = new WithStartWorkflowOperation<typeof superviseAgent>('superviseAgent', {
-      ...startOptions(agent),
-      workflowIdConflictPolicy: 'USE_EXISTING',
-    });
-    return this.#call(async () => {
-      const update = await this.#client.workflow.startUpdateWithStart(
-        supervision.operationUpdate(kind),
-        {
-          args: [{ operationId }],
-          updateId: updateIdOf(operationId, requestedAt),
-          startWorkflowOperation: start,
-          waitForStage: 'ACCEPTED',
-        },
-      );
-      const run = this.#runUrl(agent.agentId, update.workflowRunId);
-      try {
-        return { ...(await update.result()), run };
-      } catch (error) {
-        const underWay = operationUnderWay(error);
-        if (underWay === undefined) throw error;
-        return { operationId: underWay, run };
-      }
-    });
+    const update = await this.#client.workflow.startUpdateWithStart(
+      supervision.operationUpdate(kind),
+      {
+        args: [message],
+        updateId,
+        startWorkflowOperation: new WithStartWorkflowOperation<typeof superviseAgent>(
+          'superviseAgent',
+          { ...startOptions(agent), workflowIdConflictPolicy: 'USE_EXISTING' },
+        ),
+        waitForStage: 'ACCEPTED',
+      },
+    );
+    const run = this.#runUrl(agent.agentId, update.workflowRunId);
+    try {
+      return { ...(await update.result()), run };
+    } catch (error) {
+      const underWay = operationUnderWay(error);
+      if (underWay === undefined) throw error;
+      return { operationId: underWay, run };
+    }
   }
 
   async hasRequest(
@@ -304,7 +305,7 @@ export class Supervisors implements AgentSupervisors {
 /** Type of the server's rejection of an Update that its worker left unanswered; nothing was begun. */
 const UNPROCESSED = 'UnprocessedUpdate';
 
-/** Attempts to request an operation while Updates are left unanswered. */
+/** Attempts to request an operation whose Updates are left unanswered, within one time limit. */
 const MAX_ATTEMPTS = 3;
 
 function isStuck({ raw }: WorkflowExecutionDescription, { attempts, ms }: StuckAfter): boolean {
