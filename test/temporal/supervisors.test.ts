@@ -25,7 +25,7 @@ const rejection = (type: string) =>
     ApplicationFailure.nonRetryable('the Update was rejected', type),
   );
 
-/** Has the server reject this many Updates, and then accept one; returns the calls. */
+/** Makes the server reject this many Updates and then accept one, and returns the calls. */
 function rejected(times: number, type: string) {
   const update = {
     updateId: 'operation',
