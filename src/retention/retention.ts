@@ -10,6 +10,18 @@ const BATCH = 1_000;
 
 const AGE = 'make_interval(days => $days)';
 
+interface Restriction {
+  readonly key?: 'id' | 'ctid';
+  /** A condition that the rows must meet. */
+  readonly only?: string;
+}
+
+/** Selects a batch of a table's rows that are older than `$days` by the named time. */
+const old = (table: string, time: string, { key = 'id', only }: Restriction = {}): string => `
+  SELECT ${key} FROM ${table}
+   WHERE ${only === undefined ? '' : `${only} AND `}${time} < now() - ${AGE}
+   ORDER BY ${time} LIMIT $most FOR UPDATE SKIP LOCKED`;
+
 /** Old operations, except unfinished ones and those that an agent's rows refer to. */
 const OLD_OPERATIONS = `
   SELECT o.id FROM operations o JOIN agents a ON a.id = o.agent_id
@@ -20,50 +32,38 @@ const OLD_OPERATIONS = `
      AND NOT EXISTS (SELECT FROM agent_credentials c WHERE c.operation_id = o.id)
    ORDER BY o.finished_at LIMIT $most FOR UPDATE OF o SKIP LOCKED`;
 
-const OLD_TRANSITIONS = `
-  SELECT id FROM watchdog_transitions WHERE at < now() - ${AGE}
-   ORDER BY at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_TRANSITIONS = old('watchdog_transitions', 'at');
 
-const OLD_MESSAGES = `
-  SELECT id FROM messages WHERE created_at < now() - ${AGE}
-   ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_MESSAGES = old('messages', 'created_at');
 
 /** Evidence that is no longer in force. */
-const OLD_VERIFICATIONS = `
-  SELECT id FROM agent_verifications WHERE state <> 'current' AND created_at < now() - ${AGE}
-   ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_VERIFICATIONS = old('agent_verifications', 'created_at', {
+  only: `state <> 'current'`,
+});
 
 /** Swarms whose last round ended long ago. */
-const OLD_SWARMS = `
-  SELECT id FROM swarms WHERE settled_at < now() - ${AGE}
-   ORDER BY settled_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_SWARMS = old('swarms', 'settled_at');
+
 /** Runs that have ended; each task keeps few. */
-const OLD_TASK_RUNS = `
-  SELECT id FROM scheduled_task_runs WHERE finished_at < now() - ${AGE}
-   ORDER BY finished_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_TASK_RUNS = old('scheduled_task_runs', 'finished_at');
+
 /** Versions of skills that were replaced; installed texts are copies. */
 const OLD_SKILL_VERSIONS = `
   SELECT v.ctid FROM skill_versions v JOIN skills s ON s.id = v.skill_id
    WHERE v.version <> s.version AND v.created_at < now() - ${AGE}
    ORDER BY v.created_at LIMIT $most`;
 
-/** Rows of the bus whose last change is old. */
-const oldOfBus = (table: string, time: 'created_at' | 'updated_at') => `
-  SELECT ctid FROM ${table} WHERE ${time} < now() - ${AGE}
-   ORDER BY ${time} LIMIT $most FOR UPDATE SKIP LOCKED`;
-
-const OLD_BUS_MESSAGES = oldOfBus('bus_messages', 'created_at');
-const OLD_BUS_THREADS = oldOfBus('bus_threads', 'updated_at');
-const OLD_AMPLIFICATIONS = oldOfBus('bus_amplifications', 'updated_at');
-const OLD_SIGNATURES = oldOfBus('bus_signatures', 'created_at');
+const ofBus = { key: 'ctid' } as const;
+const OLD_BUS_MESSAGES = old('bus_messages', 'created_at', ofBus);
+const OLD_BUS_THREADS = old('bus_threads', 'updated_at', ofBus);
+const OLD_AMPLIFICATIONS = old('bus_amplifications', 'updated_at', ofBus);
+const OLD_SIGNATURES = old('bus_signatures', 'created_at', ofBus);
 
 /** Days after which no request waits for a signature: requests remove their own. */
 const SIGNATURE_DAYS = 1;
 
 /** Rows that have expired and grant no access. */
-const expired = (table: string) => `
-  SELECT id FROM ${table} WHERE expires_at < now() - ${AGE}
-   ORDER BY expires_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const expired = (table: string): string => old(table, 'expires_at');
 
 /** Days, more than clocks can differ: a used nonce must have expired for every process. */
 const NONCE_DAYS = 1;
@@ -76,40 +76,30 @@ const OLD_EVENTS = `
    ORDER BY applied_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
 /** Stops that are in force remain until the provider lifts them. */
-const OLD_STOPS = `
-  SELECT id FROM reset_mail_stops WHERE NOT stopped AND reported_at < now() - ${AGE}
-   ORDER BY reported_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_STOPS = old('reset_mail_stops', 'reported_at', { only: 'NOT stopped' });
 
 /** Checkouts that were never paid. The processor's own expire within a day, and a slow payment takes weeks. */
-const OLD_CHECKOUTS = `
-  SELECT id FROM checkouts WHERE paid_at IS NULL AND created_at < now() - ${AGE}
-   ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_CHECKOUTS = old('checkouts', 'created_at', { only: 'paid_at IS NULL' });
 
 /** Ended checkouts of plans: a subscription has a row of its own, which the checkout is not needed for. */
-const OLD_PLAN_CHECKOUTS = `
-  SELECT id FROM subscription_checkouts
-   WHERE ended_at IS NOT NULL AND created_at < now() - ${AGE}
-   ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_PLAN_CHECKOUTS = old('subscription_checkouts', 'created_at', {
+  only: 'ended_at IS NOT NULL',
+});
 
 /** Events of no checkout of credits. A paid checkout keeps its events, which later ones are compared with. */
-const OLD_PROCESSOR_EVENTS = `
-  SELECT id FROM processor_events
-   WHERE outcome <> 'booked' AND applied_at < now() - ${AGE}
-   ORDER BY applied_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_PROCESSOR_EVENTS = old('processor_events', 'applied_at', {
+  only: `outcome <> 'booked'`,
+});
 
 /** Days after which a mail counts for no limit; retries end after one day. */
 const MAIL_DAYS = 2;
 
-const OLD_MAILS = `
-  SELECT id FROM mails WHERE requested_at < now() - ${AGE}
-   ORDER BY requested_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_MAILS = old('mails', 'requested_at');
 
 /** Days after which reserved gas counts for no limit. */
 const GAS_DAYS = 2;
 
-const OLD_GAS = `
-  SELECT id FROM gas_reservations WHERE reserved_at < now() - ${AGE}
-   ORDER BY reserved_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_GAS = old('gas_reservations', 'reserved_at');
 
 /** Days, more than a report of tools can cover. */
 const TOOL_USAGE_DAYS = 400;
@@ -136,14 +126,10 @@ const OLD_EVENTS_OF_AGENTS = `
   SELECT id FROM underground_events WHERE event_date < now() - ${AGE}
    ORDER BY event_date LIMIT $most`;
 
-const OLD_X402_PAYMENTS = `
-  SELECT id FROM x402_payments WHERE sent_at < now() - ${AGE}
-   ORDER BY sent_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_X402_PAYMENTS = old('x402_payments', 'sent_at');
 
 /** Feeds that nobody has read for long, such as those that are no longer offered. */
-const OLD_FEEDS = `
-  SELECT id FROM data_feeds WHERE tried_at < now() - ${AGE}
-   ORDER BY tried_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+const OLD_FEEDS = old('data_feeds', 'tried_at');
 
 /** Answers whose keys are free again. Triggers subtract their bytes from the sum of their owner. */
 const OLD_ANSWERS = `
