@@ -141,11 +141,13 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
 
 export type ContainerActivities = ReturnType<typeof createContainerActivities>;
 
+/** Makes the agent's container, or finds it, and writes its files. @param known the agent's skills, if they were read. */
 export async function createContainer(
   { docker, helper, specs }: ContainerActivityDependencies,
   agent: AgentRef,
+  known?: Readonly<Record<string, string>>,
 ): Promise<void> {
-  const [spec, skills] = await Promise.all([specs.specOf(agent), specs.skillsOf(agent)]);
+  const [spec, skills] = await Promise.all([specs.specOf(agent), known ?? specs.skillsOf(agent)]);
   const { id, staleSkills } = await docker.containers.ensure({ ...spec, skills });
   if (staleSkills.length > 0) {
     const removal = { names: staleSkills, list: skillList(Object.keys(skills)) };

@@ -55,7 +55,7 @@ export function createStartActivities(dependencies: ContainerActivityDependencie
       if (container?.status === 'created') return false;
       // The agent may have removed files of its skills.
       const skills = await specs.skillsOf(agent);
-      if (Object.keys(skills).length > 0) await createContainer(dependencies, agent);
+      if (Object.keys(skills).length > 0) await createContainer(dependencies, agent, skills);
       try {
         await docker.containers.start(agent.agentId);
       } catch (error) {
