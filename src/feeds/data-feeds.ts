@@ -54,6 +54,8 @@ interface Stored {
   readonly error: string | null;
   /** True while a process fetches the feed. */
   readonly isOpen: boolean;
+  /** True if the feed is to be fetched. */
+  readonly isDue: boolean;
 }
 
 /** The last items, and the headers by which a server finds no change. */
@@ -114,16 +116,19 @@ export class DataFeeds {
 
   /** Fetches the feed if its time has come, and returns what is stored then. */
   async #refreshed(feed: DataFeed): Promise<Stored> {
-    const known = await this.#claim(feed);
-    if (known) await this.#fetch(feed, known);
-    const deadline = performance.now() + WAIT_MS;
-    for (;;) {
-      const stored = await this.#find(feed);
-      // Another process makes the first fetch.
-      const isAwaited = stored.fetchedAt === null && stored.isOpen;
-      if (!isAwaited || performance.now() > deadline) return stored;
-      await delay(PAUSE_MS);
+    let stored = await this.#find(feed);
+    if (stored.isDue) {
+      const known = await this.#claim(feed);
+      if (known) await this.#fetch(feed, known);
+      stored = await this.#find(feed);
     }
+    // Another process makes the first fetch.
+    const deadline = performance.now() + WAIT_MS;
+    while (stored.fetchedAt === null && stored.isOpen && performance.now() < deadline) {
+      await delay(PAUSE_MS);
+      stored = await this.#find(feed);
+    }
+    return stored;
   }
 
   /** Takes the lease for a fetch that is due. Undefined if none is due, or another process fetches. */
@@ -137,9 +142,7 @@ export class DataFeeds {
                 etag = CASE WHEN f.url = excluded.url THEN f.etag END,
                 last_modified = CASE WHEN f.url = excluded.url THEN f.last_modified END,
                 fetched_at = CASE WHEN f.url = excluded.url THEN f.fetched_at END
-          WHERE f.url <> excluded.url OR f.reading_until < now()
-             OR (f.reading_until IS NULL
-                 AND f.tried_at <= now() - make_interval(secs => $refreshSeconds))
+          WHERE f.url <> excluded.url OR ${isDue('f')}
        RETURNING items, etag, last_modified AS "lastModified"`,
       { id, url, refreshSeconds },
     );
@@ -193,16 +196,22 @@ export class DataFeeds {
       );
   }
 
-  async #find({ id, url }: DataFeed): Promise<Stored> {
+  async #find({ id, refreshSeconds, url }: DataFeed): Promise<Stored> {
     const [stored] = await this.#parts.database.asPlatform().query<Stored>(
       `SELECT items, error, fetched_at AS "fetchedAt",
-              coalesce(reading_until > now(), false) AS "isOpen"
-         FROM data_feeds WHERE id = $id AND url = $url`,
-      { id, url },
+              coalesce(reading_until > now(), false) AS "isOpen", ${isDue('f')} AS "isDue"
+         FROM data_feeds f WHERE id = $id AND url = $url`,
+      { id, url, refreshSeconds },
     );
-    return stored ?? { items: [], error: null, fetchedAt: null, isOpen: false };
+    return stored ?? { items: [], error: null, fetchedAt: null, isOpen: false, isDue: true };
   }
 }
+
+/** Condition for a feed whose interval or whose reader's lease is over. */
+const isDue = (row: string): string =>
+  `(CASE WHEN ${row}.reading_until IS NULL
+         THEN ${row}.tried_at <= now() - make_interval(secs => $refreshSeconds)
+         ELSE ${row}.reading_until < now() END)`;
 
 function listed(
   { description, homepage, id, kind, name, refreshSeconds }: DataFeed,
