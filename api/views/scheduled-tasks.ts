@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { FREQUENCY_FORMAT } from '../../src/agents/heartbeat/frequency.js';
 import { SHOWN_ANSWER, type PastRun } from '../../src/agents/tasks/past-runs.js';
 import { nextTime, timesOf } from '../../src/agents/tasks/task-schedule.js';
-import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
+import { visibleName } from '../../src/lib/visible-name.js';
 import type { ScheduledTaskRow } from '../../src/platform/database/models.js';
 import {
   TASK_RUN_STATUSES,
@@ -11,12 +11,7 @@ import {
 } from '../../src/types/scheduled-tasks.js';
 
 export const taskFields = {
-  name: z
-    .string()
-    .trim()
-    .min(1)
-    .max(100)
-    .refine(isVisible, { error: `name ${NOT_VISIBLE}` }),
+  name: visibleName(100),
   message: z.string().min(1).max(16_000).describe('Text that the agent is sent'),
   schedule: z
     .string()

@@ -11,7 +11,7 @@ import { shownAddress } from '../../src/money/chain/address.js';
 import type { QueuedSplit, SplitWithPayouts } from '../../src/money/splits/royalty-splits.js';
 import { parsePercentage, percentageOf } from '../../src/money/splits/percentages.js';
 import { PAYOUT_STATUSES, SPLIT_STATUSES } from '../../src/types/split-states.js';
-import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
+import { visibleName } from '../../src/lib/visible-name.js';
 import { pageQuery } from '../http/pagination.js';
 import { answeredAddress, chainAddress } from './chain-address.js';
 
@@ -49,12 +49,7 @@ const recipients = z
   });
 
 /** Name, amount and recipients of a split, to be spread into a body. */
-export const splitName = z
-  .string()
-  .trim()
-  .min(1)
-  .max(128)
-  .refine(isVisible, { error: `name ${NOT_VISIBLE}` });
+export const splitName = visibleName(128);
 
 export const splitParts = {
   totalAmount: roundedAmountText

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Swarm } from '../../src/swarms/swarms.js';
-import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
+import { visibleName } from '../../src/lib/visible-name.js';
 import {
   MEMBER_STATUSES,
   SWARM_ACTIONS,
@@ -11,12 +11,7 @@ import {
 const agentId = z.string().min(1).max(64);
 
 export const swarmBody = z.strictObject({
-  name: z
-    .string()
-    .trim()
-    .min(1)
-    .max(100)
-    .refine(isVisible, { error: `name ${NOT_VISIBLE}` }),
+  name: visibleName(100),
   task: z.string().min(1).max(16_000),
   agentIds: z
     .array(agentId)

@@ -10,7 +10,7 @@ import {
 import { KEY_SCOPES } from '../../src/types/key-scopes.js';
 import { UnauthorizedError } from '../../src/lib/errors.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
-import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
+import { visibleName } from '../../src/lib/visible-name.js';
 import { requireFresh } from '../auth/fresh-session.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
@@ -105,12 +105,7 @@ export function keyEndpoints({ apiKeyValidator, database, refusals, settings }: 
       summary: 'Create an API key; only this answer shows it',
       idempotent: true,
       body: z.object({
-        name: z
-          .string()
-          .trim()
-          .min(1)
-          .max(MAX_API_KEY_NAME)
-          .refine(isVisible, { error: `name ${NOT_VISIBLE}` }),
+        name: visibleName(MAX_API_KEY_NAME),
         scopes: z
           .array(scope)
           .min(1)

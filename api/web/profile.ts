@@ -9,7 +9,7 @@ import { formattedAmount } from '../../src/types/money.js';
 import { PLANS } from '../../src/types/plans.js';
 import { MAX_NAME_LENGTH } from '../../src/accounts/accounts/register.js';
 import type { RequestOrigin } from '../../src/platform/audit/audit.js';
-import { isVisible, NOT_VISIBLE } from '../../src/lib/visible-text.js';
+import { visibleName } from '../../src/lib/visible-name.js';
 import { requireFresh } from '../auth/fresh-session.js';
 import { session, type SessionCaller } from '../auth/session.js';
 import { area } from '../http/area.js';
@@ -42,13 +42,7 @@ const profileItem = z
 
 const change = z
   .object({
-    name: z
-      .string()
-      .trim()
-      .min(1)
-      .max(MAX_NAME_LENGTH)
-      .refine(isVisible, { error: `name ${NOT_VISIBLE}` })
-      .optional(),
+    name: visibleName(MAX_NAME_LENGTH).optional(),
     email: z.string().max(254).optional().describe('Changing it requires a recent sign-in'),
   })
   .refine(({ email, name }) => email !== undefined || name !== undefined, {

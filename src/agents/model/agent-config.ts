@@ -1,15 +1,10 @@
 import * as z from 'zod';
 import { isObject } from '../../lib/json.js';
-import { isVisible, NOT_VISIBLE } from '../../lib/visible-text.js';
+import { visibleName } from '../../lib/visible-name.js';
 
 const MAX_CONFIG_BYTES = 64 * 1024;
 
-export const agentName = z
-  .string()
-  .trim()
-  .min(1)
-  .max(64)
-  .refine(isVisible, { error: `name ${NOT_VISIBLE}` });
+export const agentName = visibleName(64);
 
 /** `runtime` goes into the agent runtime's own configuration file. */
 export const agentConfig = z
