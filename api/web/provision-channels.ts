@@ -1,10 +1,8 @@
 import * as z from 'zod';
-import { requirePlanWithin } from '../../src/accounts/accounts/require-plan-within.js';
 import { agentName } from '../../src/agents/model/agent-config.js';
 import { AGENT_MODELS } from '../../src/agents/model/models.js';
 import { CHANNEL_NAMES } from '../../src/docker/containers/openclaw-channels.js';
-import { PaymentRequiredError } from '../../src/lib/errors.js';
-import { channelAgentLimit, FREE_PLAN, planRequired, PLANS } from '../../src/types/plans.js';
+import { channelAgentLimit, FREE_PLAN, PLANS } from '../../src/types/plans.js';
 import { person, planOfPerson } from '../auth/person.js';
 import { deployAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
@@ -13,7 +11,12 @@ import { reply } from '../http/reply.js';
 import { channelNames, channelsBody } from '../views/channels.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
-import { asAgentLimit, presentProvisioned, provisionedAgent } from './provision.js';
+import {
+  asAgentLimit,
+  planToProvision,
+  presentProvisioned,
+  provisionedAgent,
+} from './provision.js';
 
 /** Creates `POST /api/provision` (spec 4.15), which has caps of its own (spec 8). */
 export function channelProvisionEndpoints({ ai, backend, settings }: WebDependencies) {
@@ -42,18 +45,11 @@ export function channelProvisionEndpoints({ ai, backend, settings }: WebDependen
       errors: [...errorsOf(deployAgent), 403, 429],
       async handler(request) {
         const { body, caller } = request;
-        const subscribed = caller.plan;
-        const { isAdmin } = caller.user;
-        if (!subscribed && !isAdmin) {
-          throw new PaymentRequiredError('Active subscription required', 'SUBSCRIPTION_REQUIRED');
-        }
-        const { plan = subscribed, ...wanted } = body;
-        if (plan === FREE_PLAN) throw planRequired();
-        if (plan !== undefined && !isAdmin) requirePlanWithin(plan, subscribed);
-        const agentCap = subscribed && (channelAgentLimit(subscribed) ?? null);
+        const plan = planToProvision(caller, body.plan);
+        const agentCap = caller.plan && (channelAgentLimit(caller.plan) ?? null);
         const made = await asAgentLimit(() =>
           backend.call(request, deployAgent, {
-            body: { ...wanted, plan, agentCap },
+            body: { ...body, plan, agentCap },
             storesResponse: true,
           }),
         );

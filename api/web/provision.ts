@@ -9,6 +9,7 @@ import { AGENT_MODELS, requestedModel } from '../../src/agents/model/models.js';
 import type { JsonObject } from '../../src/lib/json.js';
 import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/lib/errors.js';
 import { person, planOfPerson } from '../auth/person.js';
+import type { Person } from '../auth/session.js';
 import { deployAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
@@ -76,21 +77,15 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
       errors: [...errorsOf(deployAgent), 403, 429],
       async handler(request) {
         const { body, caller } = request;
-        const subscribed = caller.plan;
-        const { isAdmin } = caller.user;
-        if (!subscribed && !isAdmin) {
-          throw new PaymentRequiredError('Active subscription required', 'SUBSCRIPTION_REQUIRED');
-        }
-        if (body.tier === FREE_PLAN) throw planRequired();
-        if (body.tier !== undefined && !isAdmin) requirePlanWithin(body.tier, subscribed);
+        const plan = planToProvision(caller, body.tier);
         const made = await asAgentLimit(() =>
           backend.call(request, deployAgent, {
             body: {
               name: body.name,
               model: body.model,
               config: body.config,
-              plan: body.tier ?? subscribed,
-              ...(!isAdmin && { agentLimit: webAgentLimit(subscribed) }),
+              plan,
+              ...(!caller.user.isAdmin && { agentLimit: webAgentLimit(caller.plan) }),
             },
             storesResponse: true,
           }),
@@ -100,6 +95,22 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
       },
     }),
   ];
+}
+
+/**
+ * Returns the plan of a new agent: the requested one, or the subscribed one.
+ * @throws PaymentRequiredError without a subscription, or beyond it
+ */
+export function planToProvision(
+  { plan: subscribed, user: { isAdmin } }: Person,
+  requested: string | undefined,
+): string | undefined {
+  if (!subscribed && !isAdmin) {
+    throw new PaymentRequiredError('Active subscription required', 'SUBSCRIPTION_REQUIRED');
+  }
+  if (requested === FREE_PLAN) throw planRequired();
+  if (requested !== undefined && !isAdmin) requirePlanWithin(requested, subscribed);
+  return requested ?? subscribed;
 }
 
 /** Returns a new agent, whose model follows from its request. */
