@@ -231,8 +231,14 @@ test(
       const made = await publish({ name, description: 'x', content: '# x' }, cleo);
       expect(made.status).toBe(201);
     }
-    const install = (name: string) =>
-      platform.backend(cleo, 'POST', `/api/agents/${own}/skills/${name}?wait=60`);
+    const install = async (name: string) => {
+      for (;;) {
+        const path = `/api/agents/${own}/skills/${name}?wait=60`;
+        const answer = await platform.backend(cleo, 'POST', path);
+        // The workflow engine did not take the request in time.
+        if (answer.status !== 503) return { ...answer, name };
+      }
+    };
     for (const name of names.slice(0, 2)) {
       expect((await install(name)).body.status).toBe('succeeded');
     }
@@ -241,11 +247,10 @@ test(
     );
     const done = answers.filter(({ body }) => body.status === 'succeeded');
     // Requests for the same skill join the operation that installs it, or install it once more.
-    expect(done.length).toBeGreaterThan(0);
+    expect(new Set(done.map(({ name }) => name)).size).toBe(1);
     // Requests that were judged before it began fail when their own turn comes.
     const refused = answers
-      // Requests that the workflow engine did not take in time are to be repeated.
-      .filter((each) => !done.includes(each) && each.status !== 503)
+      .filter((each) => !done.includes(each))
       .map(({ body }) => body.code ?? body.error);
     const reasons = ['OPERATION_IN_FLIGHT', 'SKILL_LIMIT_REACHED', SKILL_LIMIT_REACHED];
     expect(refused.filter((reason) => !reasons.includes(reason))).toEqual([]);

@@ -47,9 +47,9 @@ it('adopts existing resources when called again', async () => {
   const spec = await fixture.spec({ image });
   const first = await ensure(spec);
   expect(first.created).toBe(true);
-  expect(await ensure(spec)).toMatchObject({ id: first.id, created: false });
+  expect(await ensure(spec)).toEqual({ id: first.id, created: false, staleSkills: [] });
   await containers.start(spec.agentId);
-  expect(await ensure(spec)).toMatchObject({ id: first.id, created: false });
+  expect(await ensure(spec)).toEqual({ id: first.id, created: false, staleSkills: [] });
   await containers.start(spec.agentId);
   expect(await containers.inspect(spec.agentId)).toMatchObject({ id: first.id, status: 'running' });
 });
@@ -85,9 +85,10 @@ it('keeps a container whose secrets change and writes the new secrets at its nex
   const { id } = await ensure(spec);
   await containers.start(spec.agentId);
   await containers.stop(spec.agentId, 0);
-  expect(await ensure({ ...spec, secrets: { KEY: 'second' } })).toMatchObject({
+  expect(await ensure({ ...spec, secrets: { KEY: 'second' } })).toEqual({
     id,
     created: false,
+    staleSkills: [],
   });
   await containers.start(spec.agentId);
   const file = '/home/node/.openclaw/.env';

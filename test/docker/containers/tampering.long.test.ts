@@ -67,7 +67,7 @@ describe('a renamed container', () => {
     expect(await containers.list()).toContainEqual(expect.objectContaining({ id }));
     await containers.stop(spec.agentId, 1);
     expect(await statusOf(spec.agentId)).toBe('exited');
-    expect(await ensure(spec)).toMatchObject({ id, created: false });
+    expect(await ensure(spec)).toEqual({ id, created: false, staleSkills: [] });
     await containers.start(spec.agentId);
     await isUp(spec);
     expect(await nameOf(container)).toBe(name);
@@ -82,7 +82,7 @@ describe('a renamed container', () => {
     const { labels: Labels } = fixture;
     const other = await docker.createContainer({ name, Image: image, Labels });
     await containers.stop(spec.agentId, 1);
-    expect(await ensure(spec)).toMatchObject({ id, created: false });
+    expect(await ensure(spec)).toEqual({ id, created: false, staleSkills: [] });
     await containers.start(spec.agentId);
     await isUp(spec);
     expect(await nameOf(container)).toBe(`${name}-renamed`);
@@ -97,7 +97,7 @@ describe('a renamed container', () => {
     expect(await containers.inspect(spec.agentId)).toMatchObject({ id: earlier.id });
     await containers.stop(spec.agentId, 0);
     expect(await statusOf(spec.agentId)).toBe('exited');
-    expect(await ensure(spec)).toMatchObject({ id: earlier.id, created: false });
+    expect(await ensure(spec)).toEqual({ id: earlier.id, created: false, staleSkills: [] });
     expect(await nameOf(earlier)).toBe(name);
   });
 
