@@ -165,6 +165,10 @@ export const ERROR_CODES = {
     status: 409,
     cause: 'the agent does not have the skill: install it first',
   },
+  SKILL_WITHDRAWN: {
+    status: 409,
+    cause: 'an administrator withdrew the skill: keep it private, or ask the operator',
+  },
   SKILLS_FULL: { status: 409, cause: 'you have `limit` skills: change one of them' },
   SPLIT_NOT_FAILED: {
     status: 409,

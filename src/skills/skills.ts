@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Op } from 'sequelize';
 import { BadRequestError, ConflictError, NotFoundError } from '../lib/errors.js';
 import { recordAudit } from '../platform/audit/audit.js';
 import type { Requester } from '../platform/audit/requester.js';
@@ -93,9 +94,9 @@ export interface Publisher extends Requester {
 }
 
 /**
- * Creates a skill or its next version. A visibility alone makes no version; administrators change that of public
- * skills of others.
- * @throws BadRequestError; ConflictError for a taken name or beyond `MAX_SKILLS`
+ * Creates a skill or its next version. A visibility alone makes no version; administrators withdraw public
+ * skills of others, and make withdrawn ones public again.
+ * @throws BadRequestError; ConflictError for a taken name, a withdrawn skill or beyond `MAX_SKILLS`
  */
 export async function publishSkill(
   database: Database,
@@ -113,6 +114,7 @@ export async function publishSkill(
     });
   } catch (error) {
     if (violates(error, 'skills_public_name_key')) throw nameTaken();
+    if (violates(error, 'skills_withdrawn_check')) throw withdrawn();
     throw error;
   }
 }
@@ -190,14 +192,34 @@ async function changeVisibility(
     return getSkill(db, name);
   });
   if (changed) return changed;
-  const shown = await findSkill(by.tenant, name);
-  if (!by.isAdmin) throw shown ? nameTaken() : new BadRequestError('content is required');
-  if (!shown) throw new NotFoundError('Skill not found');
+  if (!by.isAdmin) {
+    const shown = await findSkill(by.tenant, name);
+    throw shown ? nameTaken() : new BadRequestError('content is required');
+  }
+  return visibility === 'private' ? withdraw(database, by, name) : restore(database, by, name);
+}
+
+/** Makes another author's public skill private until an administrator restores it. */
+async function withdraw(database: Database, by: Publisher, name: string): Promise<WholeSkill> {
+  const shown = await getSkill(by.tenant, name);
   await database.asPlatform().transaction(async (db) => {
     const skill = await db.Skill.findByPk(shown.id, { lock: true });
-    if (skill) await setVisibility(db, by, skill, visibility);
+    if (skill) await setVisibility(db, by, skill, 'private', { withdrawnAt: new Date() });
   });
-  return { ...shown, visibility };
+  return { ...shown, visibility: 'private' };
+}
+
+/** Makes the skill of this name that was withdrawn last public again. */
+async function restore(database: Database, by: Publisher, name: string): Promise<WholeSkill> {
+  await database.asPlatform().transaction(async (db) => {
+    const skill = await db.Skill.findOne({
+      where: { name, withdrawnAt: { [Op.ne]: null } },
+      order: [['withdrawnAt', 'DESC']],
+      lock: true,
+    });
+    if (skill) await setVisibility(db, by, skill, 'public', { withdrawnAt: null });
+  });
+  return getSkill(by.tenant, name);
 }
 
 async function setVisibility(
@@ -205,9 +227,11 @@ async function setVisibility(
   by: Publisher,
   skill: SkillRow,
   visibility: Visibility,
+  change: { readonly withdrawnAt?: Date | null } = {},
 ): Promise<void> {
   if (skill.visibility === visibility) return;
-  await db.Skill.update({ visibility, updatedAt: new Date() }, { where: { id: skill.id } });
+  const changed = { ...change, visibility, updatedAt: new Date() };
+  await db.Skill.update(changed, { where: { id: skill.id } });
   await audit(db, by, { ...skill, visibility });
 }
 
@@ -215,7 +239,13 @@ async function setVisibility(
 const audit = (
   db: TenantTransaction,
   by: Publisher,
-  { id, name, userId, version, visibility }: Omit<SkillRow, 'uses' | 'createdAt' | 'updatedAt'>,
+  {
+    id,
+    name,
+    userId,
+    version,
+    visibility,
+  }: Omit<SkillRow, 'uses' | 'withdrawnAt' | 'createdAt' | 'updatedAt'>,
 ): Promise<void> =>
   recordAudit(db, {
     actor: by.actor,
@@ -228,3 +258,9 @@ const audit = (
 
 const nameTaken = () =>
   new ConflictError('Another author has a skill of this name: choose another', 'SKILL_NAME_TAKEN');
+
+const withdrawn = () =>
+  new ConflictError(
+    'An administrator withdrew this skill: keep it private, or ask the operator',
+    'SKILL_WITHDRAWN',
+  );

@@ -176,6 +176,38 @@ describe('a skill of another user', { tags: 'attack' }, () => {
     ]);
   });
 
+  test('a withdrawn skill becomes public again by an administrator alone', async () => {
+    const name = newName();
+    await publish(ada, { ...named(name), visibility: 'public' });
+    await publish(admin, { name, visibility: 'private' });
+    const isPublic = { visibility: 'public' };
+    for (const body of [isPublic, { content: '# Changed', ...isPublic }]) {
+      expect(told(await publish(ada, { name, ...body }))).toEqual([409, 'SKILL_WITHDRAWN']);
+    }
+    expect((await publish(ada, { name, content: '# Mended' })).body.skill).toMatchObject({
+      ...{ version: 2, visibility: 'private' },
+    });
+    expect((await list(bob, `name=${name}`)).status).toBe(404);
+    expect(told(await publish(bob, { name, ...isPublic }))).toEqual([400, 'content is required']);
+    expect((await publish(admin, { name, ...isPublic })).body.skill).toMatchObject({
+      ...{ version: 2, author: 'Ada', ...isPublic },
+    });
+    // The author decides again.
+    for (const visibility of ['private', 'public']) {
+      expect((await publish(ada, { name, visibility })).body.skill.visibility).toBe(visibility);
+    }
+  });
+
+  test('a withdrawn skill is not restored beside another of its name', async () => {
+    const name = newName();
+    await publish(ada, { ...named(name), visibility: 'public' });
+    await publish(admin, { name, visibility: 'private' });
+    expect((await publish(bob, { ...named(name), visibility: 'public' })).status).toBe(201);
+    const restored = await publish(admin, { name, visibility: 'public' });
+    expect(told(restored)).toEqual([409, 'SKILL_NAME_TAKEN']);
+    expect((await list(ada, `name=${name}`)).body.skill.visibility).toBe('private');
+  });
+
   test.each(['ada@example.com', `0x${'a1'.repeat(20)}`])(
     'the address %s is no author',
     async (name) => {

@@ -29,6 +29,8 @@ export const Skill = table(
     version: integer(),
     visibility: text<'private' | 'public'>(),
     uses: withDefault(integer(), 0),
+    /** Set by an administrator; the skill is private then. */
+    withdrawnAt: nullable(timestamp()),
     createdAt: now(),
     updatedAt: now(),
   },
