@@ -2,7 +2,7 @@
 // - by the environment or the runtime's secrets file: START_DELAY_MS, START_WORK_MS (CPU time),
 //   ANSWER_DELAY_MS, EXIT_AT_START (exit code), PRINT_LINES (count);
 // - by `POST /test` on the gateway's port with JSON: {"mode": "healthy" | "unhealthy" | "hang" |
-//   "draining"}, {"open": true} (no token is needed), {"answerDelayMs": 500},
+//   "draining"}, {"startsAfter": 2} (probes of `/readyz`), {"open": true} (no token is needed), {"answerDelayMs": 500},
 //   {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}};
 // - by its configuration: {"test": {"exitAtStart": 3}}, and channels, which fail `/readyz` as long as one of
 //   their tokens contains "rejected".
@@ -22,6 +22,7 @@ const behaviour = {
   mode: 'healthy',
   answerDelayMs: Number(env.ANSWER_DELAY_MS ?? 0),
   stopDelayMs: 0,
+  startsAfter: 0,
   open: false,
 };
 
@@ -64,6 +65,7 @@ async function answer(request, response) {
   }
   if (pathname === '/readyz') {
     const failing = behaviour.mode === 'healthy' ? rejectedChannels() : [behaviour.mode];
+    if (behaviour.startsAfter > 0) failing.push(`${behaviour.startsAfter--} probes`);
     const ready = failing.length === 0;
     return json(response, ready ? 200 : 503, { ready, failing, uptimeMs: Date.now() - startedAt });
   }
@@ -133,6 +135,7 @@ function obey(order) {
   if (order.mode !== undefined) behaviour.mode = order.mode;
   if (order.answerDelayMs !== undefined) behaviour.answerDelayMs = order.answerDelayMs;
   if (order.stopDelayMs !== undefined) behaviour.stopDelayMs = order.stopDelayMs;
+  if (order.startsAfter !== undefined) behaviour.startsAfter = order.startsAfter;
   if (order.open !== undefined) behaviour.open = order.open;
   if (order.print !== undefined) print(order.print);
   if (order.exit !== undefined) setTimeout(() => process.exit(order.exit), 20);

@@ -232,6 +232,11 @@ describe('tampering', () => {
     await on.tellAgent(id, { open: false });
     expect((await verify()).body).toMatchObject({ verified: true });
   });
+
+  test('an agent that is just starting is measured once its gateway is ready', async () => {
+    await on.tellAgent(id, { startsAfter: 2 });
+    expect((await verify()).body).toMatchObject({ verified: true });
+  });
 });
 
 describe('end of a verification', () => {
