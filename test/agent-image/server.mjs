@@ -3,10 +3,12 @@
 //   ANSWER_DELAY_MS, EXIT_AT_START (exit code), PRINT_LINES (count);
 // - by `POST /test` on the gateway's port with JSON: {"mode": "healthy" | "unhealthy" | "hang" |
 //   "draining"}, {"startsAfter": 2} (probes of `/readyz`), {"open": true} (no token is needed), {"answerDelayMs": 500},
-//   {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}};
+//   {"stopDelayMs": 500}, {"echo": true} (answers without the platform's AI), {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}};
 // - by its configuration: {"test": {"exitAtStart": 3}}, and channels, which fail `/readyz` as long as one of
 //   their tokens contains "rejected".
 // - by a skill of the name "exit-at-start".
+//
+// The answer to `POST /test` has the messages that were sent more than once, `askedTwice`.
 //
 // `POST /test/fetch {"url"}` reports whether the container can reach an address.
 import { existsSync, readFileSync } from 'node:fs';
@@ -24,7 +26,12 @@ const behaviour = {
   stopDelayMs: 0,
   startsAfter: 0,
   open: false,
+  echo: false,
+  askedTwice: [],
 };
+/** The messages of the last chats. */
+const asked = [];
+const MAX_ASKED = 500;
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -80,6 +87,10 @@ async function answer(request, response) {
 }
 
 async function chat(input, response) {
+  const message = JSON.stringify(input.messages?.at(-1)?.content ?? '');
+  if (asked.includes(message)) behaviour.askedTwice.push(message.slice(0, 200));
+  asked.push(message);
+  if (asked.length > MAX_ASKED) asked.shift();
   await wait(behaviour.answerDelayMs);
   const content = await reply(input);
   const base = { id: 'chatcmpl-test', created: Math.floor(Date.now() / 1000), model: input.model };
@@ -104,7 +115,8 @@ async function chat(input, response) {
 async function reply(input) {
   const provider = configuration().models?.providers?.platform;
   const last = input.messages?.at(-1)?.content ?? '';
-  if (!provider) return `echo: ${typeof last === 'string' ? last : JSON.stringify(last)}`;
+  if (!provider || behaviour.echo)
+    return `echo: ${typeof last === 'string' ? last : JSON.stringify(last)}`;
   const result = await fetch(`${provider.baseUrl}/chat/completions`, {
     method: 'POST',
     headers: {
@@ -137,6 +149,7 @@ function obey(order) {
   if (order.stopDelayMs !== undefined) behaviour.stopDelayMs = order.stopDelayMs;
   if (order.startsAfter !== undefined) behaviour.startsAfter = order.startsAfter;
   if (order.open !== undefined) behaviour.open = order.open;
+  if (order.echo !== undefined) behaviour.echo = order.echo;
   if (order.print !== undefined) print(order.print);
   if (order.exit !== undefined) setTimeout(() => process.exit(order.exit), 20);
   return behaviour;
