@@ -35,6 +35,11 @@ export async function applySchedule(
   });
 }
 
+/** Starts a run of a schedule now, unless a run is open. @throws UnavailableError */
+export async function triggerSchedule(client: Client, id: string): Promise<void> {
+  await temporalCall(client, CALL_TIMEOUT_MS, () => client.schedule.getHandle(id).trigger());
+}
+
 function isRefusal(error: unknown): boolean {
   const failure = error instanceof Error && error.cause !== undefined ? error.cause : error;
   return isGrpcServiceError(failure) && Number(failure.code) === INVALID_ARGUMENT;

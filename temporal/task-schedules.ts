@@ -4,7 +4,7 @@ import { taskScheduleId } from '../src/agents/tasks/task-ids.js';
 import { timesOf } from '../src/agents/tasks/task-schedule.js';
 import { attributesOf } from '../workflows/search-attributes.js';
 import type { Schedule } from './put-schedule.js';
-import { applySchedule } from './row-schedules.js';
+import { applySchedule, triggerSchedule } from './row-schedules.js';
 import { taskRunOptions } from './task-runs.js';
 import { temporalCall } from './temporal-call.js';
 
@@ -56,7 +56,10 @@ export class TaskSchedules implements TaskScheduler {
 
   async apply(task: TaskSetting): Promise<void> {
     const schedule = isActive(task) ? scheduleOf(task) : undefined;
-    await applySchedule(this.#client, taskScheduleId(task.id), schedule);
+    const id = taskScheduleId(task.id);
+    await applySchedule(this.#client, id, schedule);
+    // A task with one run begins no second one, so a trigger may be repeated.
+    if (schedule && isMissed(task, Date.now())) await triggerSchedule(this.#client, id);
   }
 
   async remove(taskId: string): Promise<void> {
@@ -72,6 +75,14 @@ export class TaskSchedules implements TaskScheduler {
       return ids;
     });
   }
+}
+
+/** Reports whether the one time of a task has passed, but no longer ago than runs are made up for. */
+function isMissed({ onceAt }: TaskSetting, now: number): boolean {
+  if (onceAt === null) return false;
+  // Temporal's times are whole seconds.
+  const at = Math.floor(onceAt.getTime() / 1_000) * 1_000;
+  return at <= now && now - at < CATCHUP_WINDOW_MS;
 }
 
 function scheduleOf(task: TaskSetting): Schedule {

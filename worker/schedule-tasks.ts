@@ -14,7 +14,7 @@ const IS_ACTIVE = 'enabled AND finished_at IS NULL AND removed_at IS NULL';
 interface TaskScheduling {
   readonly database: Database;
   readonly schedules: TaskScheduler;
-  readonly runs: Pick<TaskRuns, 'finishMissed'>;
+  readonly runs: Pick<TaskRuns, 'finishMissed' | 'retryMissed'>;
   readonly log: Logger;
 }
 
@@ -27,6 +27,7 @@ export const followedTasks = ({
 }: TaskScheduling): FollowedRows<TaskSetting> => ({
   async find(most) {
     await runs.finishMissed();
+    await runs.retryMissed();
     return database
       .asPlatform()
       .query<TaskSetting>(

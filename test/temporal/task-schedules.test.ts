@@ -28,6 +28,7 @@ import { heartbeatsTaskQueue, PLATFORM_TASK_QUEUE } from '../../workflows/ids.js
 import { AGENT_OWNER } from '../../workflows/search-attributes.js';
 import { newTaskAgent, saying, SECRETS, TASK_HOST, TaskGateway } from '../agents/tasks/task-lab.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { until } from '../support/until.js';
 import { testTemporal, workerLog, workflowCode, type TestTemporal } from '../support/temporal.js';
 
 const RULES = { adminEmails: [] };
@@ -255,4 +256,36 @@ test('removes schedules without a task, and makes missing ones again', async () 
     true,
     false,
   ]);
+});
+
+test('starts the one run of a task whose time passed before its schedule was made', async () => {
+  const at = new Date(Date.now() + 1_000);
+  const { id } = await create(at.toISOString());
+  await until(() => Date.now() > at.getTime());
+  expect(await follow()).toBe(1);
+  await expect.poll(() => statuses(id)).toEqual([['succeeded', 'Yes, it is']]);
+  expect(await read(id)).toMatchObject({ runs: 1, reason: null, finishedAt: expect.any(Date) });
+  // A worker that died after the trigger triggers again.
+  await query('UPDATE scheduled_tasks SET finished_at = NULL, scheduled = false');
+  const setting = await read(id);
+  await query('UPDATE scheduled_tasks SET finished_at = now()');
+  await new TaskSchedules(temporal.client).apply({ ...setting, finishedAt: null });
+  await expect
+    .poll(async () => (await handle(id).describe()).info.numActionsTaken)
+    .toBeGreaterThan(0);
+  expect(await statuses(id)).toEqual([['succeeded', 'Yes, it is']]);
+  expect(gateway.asked).toHaveLength(1);
+});
+
+test('starts a run that its schedule has lost, for ten minutes', async () => {
+  const { id } = await create(new Date(Date.now() + 60_000).toISOString());
+  await follow();
+  const passed = (interval: string) =>
+    query(`UPDATE scheduled_tasks SET once_at = now() - interval '${interval}'`);
+  await passed('11 minutes');
+  expect(await follow()).toBe(1);
+  expect((await handle(id).describe()).info.numActionsTaken).toBe(0);
+  await passed('20 seconds');
+  expect(await follow()).toBe(1);
+  await expect.poll(() => statuses(id)).toEqual([['succeeded', 'Yes, it is']]);
 });
