@@ -73,9 +73,17 @@ const requestOf: Readonly<Record<WorkKind, (site: WorkSite, key: string) => Prom
 
 async function untilEnded(work: Work): Promise<string> {
   // A killed part may not answer yet.
-  const end = () => work.end().catch(() => undefined);
+  let failure = 'is open';
+  const end = async () => {
+    try {
+      return await work.end();
+    } catch (error) {
+      failure = String(error);
+      return undefined;
+    }
+  };
   const ended = await poll(end, { timeoutMs: SETTLE_MS, everyMs: 250 });
-  if (ended === undefined) throw new Error('The work did not end');
+  if (ended === undefined) throw new Error(`The work did not end: ${failure}`);
   return ended;
 }
 
