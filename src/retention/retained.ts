@@ -27,6 +27,7 @@ export const RETAINED = [
   'checkouts',
   'plan-checkouts',
   'processor-events',
+  'provider-webhooks',
   'mail-tokens',
   'mails',
   'holds',

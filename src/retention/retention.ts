@@ -91,6 +91,14 @@ const OLD_PROCESSOR_EVENTS = old('processor_events', 'applied_at', {
   only: `outcome <> 'booked'`,
 });
 
+/** Days for which a repeated event of a provider is recognized. */
+const WEBHOOK_DAYS = 7;
+
+/** Unlocked, because nothing else changes these rows. */
+const OLD_WEBHOOKS = `
+  SELECT ctid FROM provider_webhooks WHERE received_at < now() - ${AGE}
+   ORDER BY received_at LIMIT $most`;
+
 /** Days after which a mail counts for no limit; retries end after one day. */
 const MAIL_DAYS = 2;
 
@@ -198,6 +206,8 @@ export class Retention {
         return this.#delete('subscription_checkouts', OLD_PLAN_CHECKOUTS, this.#settings.payments);
       case 'processor-events':
         return this.#delete('processor_events', OLD_PROCESSOR_EVENTS, this.#settings.payments);
+      case 'provider-webhooks':
+        return this.#delete('provider_webhooks', OLD_WEBHOOKS, WEBHOOK_DAYS, 'ctid');
       case 'data-feeds':
         return this.#delete('data_feeds', OLD_FEEDS, this.#settings.operations);
       case 'mail-tokens':

@@ -57,6 +57,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   subscription_checkouts: bound('30 a minute for each user', { kind: 'plan-checkouts' }),
   data_feeds: bound('one for each feed of the operator', { kind: 'data-feeds' }),
   processor_events: bound('signed by the payment processor', { kind: 'processor-events' }),
+  provider_webhooks: bound('signed by a provider', { kind: 'provider-webhooks' }),
   reset_mail_stops: bound('signed by the identity provider', { kind: 'reset-mail-stops' }),
   mails: bound('five links, and 60 notices, of a kind an hour to one address', { kind: 'mails' }),
   mail_tokens: bound('one of a kind for each user', { kind: 'mail-tokens' }),

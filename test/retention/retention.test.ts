@@ -407,7 +407,7 @@ test('rejects a retention time below the minimum of its kind', () => {
   const ending: readonly RetainedKind[] = [
     ...(['sessions', 'nonces', 'invites', 'farcaster', 'mail-tokens', 'mails'] as const),
     ...(['holds', 'gas', 'answers', 'sums-of-answers', 'accounts', 'bus-signatures'] as const),
-    ...(['tool-usage', 'hourly-usage', 'samples', 'sample-sums'] as const),
+    ...(['tool-usage', 'hourly-usage', 'samples', 'sample-sums', 'provider-webhooks'] as const),
   ];
   // Results of security events are kept as long as the audit log.
   const audited: readonly RetainedKind[] = ['audit', 'security-events', 'reset-mail-stops'];
@@ -447,6 +447,15 @@ test('removes ended checkouts of plans after the retention of payments, and no o
   });
   expect(await remove('plan-checkouts')).toBe(1);
   expect(await idsIn('subscription_checkouts')).toEqual(['open', 'young']);
+});
+
+test('removes events of providers after seven days, when no repetition is expected any more', async () => {
+  for (const days of [6, 8]) {
+    const id = `msg_${days}`;
+    await insert('provider_webhooks', { kind: 'video', id, received_at: daysAgo(days) });
+  }
+  expect(await remove('provider-webhooks')).toBe(1);
+  expect(await idsIn('provider_webhooks')).toEqual(['msg_6']);
 });
 
 test('removes reserved gas of days that are over', async () => {

@@ -20,6 +20,7 @@ import * as paymentSettlements from './tables/payment-settlements.js';
 import * as payments from './tables/payments.js';
 import * as pendingNotifications from './tables/pending-notifications.js';
 import * as proofs from './tables/proofs.js';
+import * as providerWebhooks from './tables/provider-webhooks.js';
 import * as records from './tables/records.js';
 import * as scheduledTasks from './tables/scheduled-tasks.js';
 import * as securityEvents from './tables/security-events.js';
@@ -76,6 +77,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(scheduledTasks),
   ...Object.values(metrics),
   ...Object.values(invites),
+  ...Object.values(providerWebhooks),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

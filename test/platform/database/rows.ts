@@ -33,6 +33,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   },
   data_feeds: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   processor_events: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
+  provider_webhooks: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, kind: 'video' }),
   reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   identities: () => ({ kind: 'google' }),
   unlinked_identities: () => ({ kind: 'google' }),

@@ -1,0 +1,2 @@
+/** Providers that report events by webhooks. */
+export type ProviderWebhookKind = 'video' | 'email';
