@@ -11,6 +11,7 @@ import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { ApplicationFailure } from '@temporalio/common';
 import { createCloneActivities } from '../activities/clones.js';
 import type { PaymentState } from '../src/agents/clones/clone-payments.js';
+import type { EmailStatus } from '../src/types/agent-emails.js';
 import { RETAINED } from '../src/retention/retained.js';
 import { EVENT_TYPES } from '../src/accounts/security-events/event-types.js';
 import { play, type Version } from '../test/workflows/recipe/play.js';
@@ -18,6 +19,7 @@ import { deleteAccount } from '../test/workflows/support/account-deletion.js';
 import { billingPass } from '../test/workflows/support/billing-pass.js';
 import { busRun } from '../test/workflows/support/bus-run.js';
 import { cloneRun } from '../test/workflows/support/clone-run.js';
+import { emailRun } from '../test/workflows/support/email-run.js';
 import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
@@ -75,6 +77,7 @@ try {
   await step('verification', recordVerification);
   await step('swarm', recordSwarm);
   await step('scheduled task', recordScheduledTask);
+  await step('e-mail', recordEmail);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -300,6 +303,38 @@ async function recordScheduledTask(): Promise<void> {
   await keep('run-scheduled-task', 'answered', await runOf(true, true));
   await keep('run-scheduled-task', 'host-away', await runOf(true, false));
   await keep('run-scheduled-task', 'changed', await runOf(false, true));
+}
+
+/** Records a mail whose answer is retried, and mails that end before. */
+async function recordEmail(): Promise<void> {
+  const agent = { agentId: 'recorded', userId: 'user', host: TASK_HOST };
+  const runOf = async (status: EmailStatus, { isThere = true, failures = 0 } = {}) => {
+    let attempts = 0;
+    const { workflowId } = await emailRun(lab.environment, await bundleWorkflows(), {
+      records: {
+        giveUpEmail: () => Promise.resolve('failed'),
+        endLostEmailTurn: () => Promise.resolve('skipped'),
+      },
+      calls: {
+        readEmail: (id) => Promise.resolve({ status, mail: { id, agent } }),
+        sendEmailAnswer: () =>
+          attempts++ < failures
+            ? Promise.reject(ApplicationFailure.retryable('The provider is away'))
+            : Promise.resolve(isThere ? 'answered' : 'skipped'),
+      },
+      host: {
+        askForEmail: () =>
+          isThere
+            ? Promise.resolve('answered')
+            : Promise.reject(ApplicationFailure.nonRetryable('The host is away')),
+      },
+    });
+    return historyOf(workflowId);
+  };
+  await keep('answer-email', 'retried', await runOf('asking', { failures: 3 }));
+  await keep('answer-email', 'refused', await runOf('refused'));
+  await keep('answer-email', 'host-away', await runOf('asking', { isThere: false }));
+  await keep('answer-email', 'given-up', await runOf('asking', { failures: Infinity }));
 }
 
 /** Records a deletion with two areas, the first of which must be retried. */

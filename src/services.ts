@@ -15,6 +15,9 @@ import { AgentVolumeStore } from './agents/memory/agent-volume-store.js';
 import { Deployments } from './agents/lifecycle/deployments.js';
 import { MemorySizes } from './agents/memory/memory-sizes.js';
 import { Reconciliation } from './agents/operations/reconcile.js';
+import { AgentEmails } from './agents/email/agent-emails.js';
+import { EmailEvents } from './agents/email/email-events.js';
+import { Resend } from './agents/email/resend.js';
 import { AgentPorts } from './agents/agents/agent-ports.js';
 import { ContainerSpecs } from './agents/operations/container-specs.js';
 import { OperationStore } from './agents/operations/operation-store.js';
@@ -175,6 +178,7 @@ export interface ApiServices {
   readonly sessionDebits: SessionDebits;
   readonly sessions: SignedInSessions;
   readonly sessionUses: LastUses;
+  readonly emailEvents: EmailEvents;
   readonly farcaster: Farcaster;
   readonly tokenGate: TokenGate;
   readonly usdc: Usdc;
@@ -200,6 +204,7 @@ export interface SignInProviders {
 
 /** Services of the worker's activities by area. */
 export interface WorkerServices {
+  readonly agentEmails: AgentEmails;
   readonly agentPorts: AgentPorts;
   readonly billingReconciliation: BillingReconciliation;
   readonly busDelivery: BusDelivery;
@@ -348,6 +353,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       ...subscriptionParts(database, settings),
       webUrl: settings.http.webUrl,
     }),
+    emailEvents: new EmailEvents(database, settings.email),
     processorEvents: new ProcessorEvents(database, processor),
     providers: createSignInProviders(settings),
     refusals: new Refusals(database, log),
@@ -446,6 +452,12 @@ export function createWorkerServices({
   const ownerTurns = new OwnerTurns(database, secrets);
   const subscriptions = subscriptionParts(database, settings);
   return {
+    agentEmails: new AgentEmails({
+      database,
+      provider: new Resend(settings.email),
+      settings: settings.email,
+      admins: settings.accounts,
+    }),
     agentPorts: new AgentPorts(database),
     billingReconciliation: new BillingReconciliation({
       database,

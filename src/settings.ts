@@ -11,6 +11,7 @@ import { area, variable } from './platform/environment/area.js';
 import { readAreas, type Environment } from './platform/environment/read.js';
 import { textAs } from './platform/environment/types.js';
 import { farcasterSettings } from './accounts/sign-in/farcaster/settings.js';
+import { emailSettings } from './agents/email/settings.js';
 import { feedSettings } from './feeds/settings.js';
 import { hostSettings } from './agents/hosts/settings.js';
 import { httpSettings } from './platform/http/settings.js';
@@ -48,6 +49,7 @@ export const AREAS = {
   farcaster: farcasterSettings,
   ai: aiSettings,
   mail: mailSettings,
+  email: emailSettings,
   notifications: notificationSettings,
   outbound: outboundSettings,
   feeds: feedSettings,

@@ -4,6 +4,7 @@ import {
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import {
+  answerEmailId,
   applyProcessorEventId,
   applySecurityEventId,
   cloneAgentId,
@@ -128,6 +129,15 @@ export const royaltySplitRuns = runsOf({
 export const busMessageRuns = runsOf({
   workflow: 'deliverBusMessage',
   workflowId: deliverBusMessageId,
+});
+
+export const emailRuns = runsOf({
+  workflow: 'answerEmail',
+  workflowId: answerEmailId,
+  more: (id, owner) => ({
+    staticSummary: `E-mail ${id}`,
+    typedSearchAttributes: owner === undefined ? [] : [{ key: AGENT_OWNER, value: owner }],
+  }),
 });
 
 /** By the agent's id: an agent has one measurement at a time. */

@@ -139,6 +139,17 @@ export const swarms = (store: Pick<SwarmStore, 'openOf'>, runs: SwarmRuns): Hand
   },
 });
 
+/** E-mails to agents that are not settled. */
+export const agentEmails = (runs: RowRuns): Handed => ({
+  table: 'agent_emails',
+  key: 'id',
+  open: 'settled_at IS NULL',
+  again: '5 minutes',
+  failure: 'e-mails to agents could not be handed over, retrying',
+  owner: 'user_id',
+  start: (id, owner) => runs.start(id, { owner }),
+});
+
 /** Runs of tasks that are open; a run that a schedule started is handed over if its workflow was lost. */
 export const taskRuns = (
   database: Database,

@@ -8,6 +8,7 @@ import {
   accountDeletionRuns,
   busMessageRuns,
   cloneRuns,
+  emailRuns,
   mailRuns,
   processorEventRuns,
   royaltySplitRuns,
@@ -25,6 +26,7 @@ import { followRowsPeriodically, type FollowedRows } from './follow-rows.js';
 import { handOverPeriodically, type Handed } from './hand-over.js';
 import {
   accountDeletions,
+  agentEmails,
   busMessages,
   clones,
   mails,
@@ -111,6 +113,7 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     handOver('security events', securityEvents(securityEventRuns(client))),
     handOver('events of the payment processor', processorEvents(processorEventRuns(client))),
     handOver('mail', mails(database, mailRuns(client))),
+    handOver('e-mails to agents', agentEmails(emailRuns(client))),
     handOver('clones', clones(cloneRuns(client))),
     handOver('splits', royaltySplits(royaltySplitRuns(client))),
     handOver('swarms', swarms(services.swarms, swarmRuns(client))),

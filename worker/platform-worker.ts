@@ -8,6 +8,11 @@ import {
 import { guardSteps, guardWatchdog } from '../activities/guarded.js';
 import { createBillingActivities } from '../activities/billing.js';
 import { createCloneActivities } from '../activities/clones.js';
+import {
+  createEmailActivities,
+  createEmailRecordActivities,
+  createEmailTurnActivities,
+} from '../activities/email.js';
 import { createContainerActivities } from '../activities/containers.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
@@ -43,6 +48,7 @@ import type { HostServices, WorkerServices } from '../src/services.js';
 import { builtHelper } from '../src/workspace-helper.js';
 import {
   BUS_TASK_QUEUE,
+  EMAIL_TASK_QUEUE,
   MAIL_TASK_QUEUE,
   PLATFORM_TASK_QUEUE,
   containersTaskQueue,
@@ -83,6 +89,9 @@ const MAX_STARTS = 200;
 const MAX_TURNS = 1_000;
 
 const MAX_MAILS = 20;
+
+/** Calls of the provider of agents' e-mails. */
+const MAX_EMAIL_CALLS = 50;
 
 /** Deliveries of the bus, including those that wait for a place at their host. */
 const MAX_DELIVERIES = 200;
@@ -167,6 +176,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createVerificationRecordActivities(services.verifications),
         ...createSwarmRecordActivities(services.swarms, services.ownerTurns),
         ...createTaskRunRecordActivities({ runs: services.taskRuns, turns: services.ownerTurns }),
+        ...createEmailRecordActivities(services.agentEmails, services.ownerTurns),
       },
     }),
     Worker.create({
@@ -175,6 +185,16 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
       activities: createMailActivities(mails),
       maxConcurrentActivityTaskExecutions: MAX_MAILS,
     }),
+    ...(settings.email.apiKey === undefined
+      ? []
+      : [
+          Worker.create({
+            ...commonOptions(dependencies),
+            taskQueue: EMAIL_TASK_QUEUE,
+            activities: createEmailActivities(services.agentEmails),
+            maxConcurrentActivityTaskExecutions: MAX_EMAIL_CALLS,
+          }),
+        ]),
     Worker.create({
       ...commonOptions(dependencies),
       taskQueue: BUS_TASK_QUEUE,
@@ -253,6 +273,7 @@ export async function createHostWorkers(dependencies: HostDependencies): Promise
           turns: services.ownerTurns,
         }),
         ...createTaskTurnActivities({ runs, turns, limiters }),
+        ...createEmailTurnActivities({ emails: services.agentEmails, turns, limiters }),
       },
       maxConcurrentActivityTaskExecutions: MAX_TURNS,
     }),

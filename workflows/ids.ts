@@ -12,6 +12,9 @@ export const heartbeatsTaskQueue = (host: string): string => `heartbeats-${host}
 /** Separate because a slow mail server may block it. */
 export const MAIL_TASK_QUEUE = 'mail';
 
+/** Calls of the provider of agents' e-mails; separate because a slow one may block it. */
+export const EMAIL_TASK_QUEUE = 'email';
+
 /** Deliveries of the bus; separate because slow receivers may block it. */
 export const BUS_TASK_QUEUE = 'bus';
 
@@ -57,3 +60,6 @@ export const deleteAccountId = (userId: string): string => `delete-account-${use
 
 /** One run at a time for each message. */
 export const deliverBusMessageId = (id: string): string => `bus-message-${id}`;
+
+/** One run at a time for each e-mail to an agent. */
+export const answerEmailId = (id: string): string => `email-${id}`;

@@ -1,4 +1,5 @@
 export { sendHeartbeats } from './send-heartbeats.js';
+export { answerEmail } from './answer-email.js';
 export { applyProcessorEvent } from './apply-processor-event.js';
 export { applySecurityEvent } from './apply-security-event.js';
 export { chainSigner } from './chain-signer.js';

@@ -253,3 +253,13 @@ export const busDelivery: ActivityOptions = {
   scheduleToCloseTimeout: '1 day',
   retry: { initialInterval: '5 seconds', maximumInterval: '30 minutes' },
 };
+
+/**
+ * A call of the provider of agents' e-mails. An answer is retried under its key, which the provider recognizes for a
+ * day; queue time included.
+ */
+export const emailCall: ActivityOptions = {
+  startToCloseTimeout: '1 minute',
+  scheduleToCloseTimeout: '20 hours',
+  retry: { initialInterval: '1 second', maximumInterval: '10 minutes' },
+};

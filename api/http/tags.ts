@@ -11,6 +11,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Data feeds', 'Items of public feeds, such as news, releases and rates'],
   ['Demo', 'Chat with a model, without an account'],
   ['Deployments', 'Agents and plans that services request for users'],
+  ['E-mail', 'E-mails to agents, and their answers'],
   ['Files', "Files and git of agents' workspaces and of the operators' folder"],
   ['Gateway', 'Actions that are sold by the run'],
   ['Health', 'State of the service'],

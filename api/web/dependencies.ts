@@ -19,6 +19,7 @@ export interface WebDependencies extends Pick<
   | 'clones'
   | 'dataFeeds'
   | 'demoBudget'
+  | 'emailEvents'
   | 'farcaster'
   | 'payingSessions'
   | 'paymentSessions'

@@ -18,6 +18,7 @@ import { dataFeedEndpoints } from './datafeeds.js';
 import { demoEndpoints } from './demo.js';
 import { creditEndpoints } from './credits.js';
 import type { WebDependencies } from './dependencies.js';
+import { emailWebhookEndpoints } from './email-webhook.js';
 import { farcasterEndpoints } from './farcaster.js';
 import { gatewayEndpoints } from './gateway.js';
 import { healthEndpoints } from './health.js';
@@ -58,6 +59,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...paymentSessionEndpoints(dependencies),
     ...linkEndpoints(dependencies),
     ...creditEndpoints(dependencies),
+    ...emailWebhookEndpoints(dependencies),
     ...tokenGatingEndpoints(dependencies),
     ...securityEventEndpoints(dependencies),
     ...farcasterEndpoints(dependencies),

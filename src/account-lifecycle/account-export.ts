@@ -140,6 +140,18 @@ export async function exportAccount(
       { userId },
       '',
     ),
+    emails: paged(
+      tenant,
+      `SELECT id AS position, id, agent_id AS "agentId", sender, status, reason, conversation,
+              message_id AS "messageId", subject, body, answer, bounced_at AS "bouncedAt", bounce,
+              complained_at AS "complainedAt", received_at AS "receivedAt",
+              settled_at AS "settledAt"
+         FROM agent_emails WHERE user_id = $userId AND id > $after
+        ORDER BY id LIMIT ${MESSAGES}`,
+      { userId },
+      '',
+      MESSAGES,
+    ),
     skills: paged(
       tenant,
       `SELECT s.id || ' ' || lpad(v.version::text, 10, '0') AS position, s.name, v.version,

@@ -7,6 +7,7 @@ export const RETAINED = [
   'verifications',
   'swarms',
   'task-runs',
+  'emails',
   'skill-versions',
   'bus-messages',
   'bus-threads',

@@ -47,6 +47,9 @@ const OLD_SWARMS = old('swarms', 'settled_at');
 /** Runs that have ended; each task keeps few. */
 const OLD_TASK_RUNS = old('scheduled_task_runs', 'finished_at');
 
+/** E-mails that are settled; their texts are messages. */
+const OLD_EMAILS = old('agent_emails', 'settled_at');
+
 /** Versions of skills that were replaced; installed texts are copies. */
 const OLD_SKILL_VERSIONS = `
   SELECT v.ctid FROM skill_versions v JOIN skills s ON s.id = v.skill_id
@@ -173,6 +176,8 @@ export class Retention {
         return this.#delete('swarms', OLD_SWARMS, this.#settings.operations);
       case 'task-runs':
         return this.#delete('scheduled_task_runs', OLD_TASK_RUNS, this.#settings.operations);
+      case 'emails':
+        return this.#delete('agent_emails', OLD_EMAILS, this.#settings.operations);
       case 'skill-versions':
         return this.#delete(
           'skill_versions',

@@ -62,6 +62,7 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/wallet/sessions',
   '/api/wallet/top-up',
   '/api/wallet/walletprov',
+  '/api/webhooks/email',
   '/api/x402',
   '/v1/chat/completions',
 ]);

@@ -46,6 +46,8 @@ function secrets(): Readonly<Record<string, readonly [value: string, secret: str
     DATABASE_OWNER_URL: keyed('postgres://owner:', '@127.0.0.1:1/aps'),
     DATABASE_URL: keyed('postgres://serving:', '@127.0.0.1:1/aps'),
     DISCORD_WEBHOOK_URL: keyed('http://127.0.0.1:1/webhooks/1/'),
+    EMAIL_API_KEY: keyed(''),
+    EMAIL_WEBHOOK_SECRET: [`whsec_${other}`, other],
     ENCRYPTION_KEY: [key, key],
     ENCRYPTION_KEYS: [`2:${other},1:${key}`, other],
     HOST_TLS_KEY: [tlsKey, tlsKey.split('\n')[1] ?? tlsKey],

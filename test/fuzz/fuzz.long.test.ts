@@ -62,6 +62,8 @@ const HARD = [
   'web: GET /api/payproc/credits',
   'web: GET /api/payproc/checkout',
   'web: POST /api/payproc/storage-upgrade',
+  // Requires a provider of e-mails.
+  'web: POST /api/webhooks/email',
   // Require seven valid fields at once, and a webhook at a public address.
   'backend: POST /api/underground/events',
   'backend: DELETE /api/underground/webhooks/{agentId}',

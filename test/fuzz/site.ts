@@ -92,6 +92,7 @@ const AWAY = {
   'POST /api/wallet/sessions': [503],
   'GET /api/wallet/top-up': [500],
   'POST /api/wallet/top-up': [500],
+  'POST /api/webhooks/email': [503],
   'GET /api/payproc/credits': [500],
   'GET /api/payproc/checkout': [500],
   'POST /api/payproc/storage-upgrade': [500],

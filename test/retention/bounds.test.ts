@@ -78,6 +78,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   messages: bound('64 MiB for each agent', { kind: 'messages' }),
   scheduled_tasks: bound('100 for each user', { with: 'agents' }),
   scheduled_task_runs: bound('100 for each task', { kind: 'task-runs' }),
+  agent_emails: bound('600 an hour for each agent', { kind: 'emails' }),
   agent_verifications: bound('10 a minute for each user', { kind: 'verifications' }),
   swarms: bound('200 for each user', { kind: 'swarms' }),
   swarm_members: bound('20 for each swarm', { with: 'swarms' }),

@@ -133,6 +133,18 @@ test('removes swarms by the time since their end, and none that is under way', a
   expect(await idsIn('swarms')).toEqual(['open', 'young']);
 });
 
+test('removes e-mails by the time since their end, and none that is under way', async () => {
+  for (const [id, days] of [
+    ['old', 91],
+    ['young', 89],
+  ] as const) {
+    await insert('agent_emails', { id, provider_id: id, settled_at: daysAgo(days) });
+  }
+  await insert('agent_emails', { id: 'open', provider_id: 'open', received_at: daysAgo(91) });
+  expect(await remove('emails')).toBe(1);
+  expect(await idsIn('agent_emails')).toEqual(['open', 'young']);
+});
+
 test('removes runs of tasks by the age of their end', async () => {
   await insert('scheduled_tasks', { id: 'task' });
   const row = (id: string, days: number) =>
@@ -427,6 +439,7 @@ test('rejects a retention time below the minimum of its kind', () => {
     'data-feeds',
     'swarms',
     'task-runs',
+    'emails',
     'skill-versions',
   ];
   const others = [...ending, ...audited, ...paid, ...ofBus, ...ofOperations];

@@ -1,6 +1,7 @@
 import type { Sequelize } from 'sequelize';
 import { defineTable, type ModelOf, type RowOf, type Table } from './schema/table.js';
 import * as accounts from './tables/accounts.js';
+import * as agentEmails from './tables/agent-emails.js';
 import * as agents from './tables/agents.js';
 import * as billing from './tables/billing.js';
 import * as bus from './tables/bus.js';
@@ -78,6 +79,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(metrics),
   ...Object.values(invites),
   ...Object.values(providerWebhooks),
+  ...Object.values(agentEmails),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

@@ -18,7 +18,8 @@ export type AnnouncedTable =
   | 'agent_verifications'
   | 'swarms'
   | 'scheduled_tasks'
-  | 'scheduled_task_runs';
+  | 'scheduled_task_runs'
+  | 'agent_emails';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 5_000;

@@ -546,6 +546,7 @@ describe('the export of an account', () => {
         'swarms',
         'scheduledTasks',
         'scheduledTaskRuns',
+        'emails',
         'skills',
         'installedSkills',
         'toolUsage',

@@ -262,6 +262,7 @@ const WEB: Readonly<Record<string, Visit>> = {
   // There is no payment processor here: test/billing has one.
   'GET /api/wallet/top-up': { nobody: 401, bob: 500 },
   'POST /api/wallet/top-up': { nobody: 500, bob: 500, body: () => ({}) },
+  'POST /api/webhooks/email': { nobody: 503, bob: 503, body: () => ({}) },
   'GET /api/payproc/credits': { nobody: 401, bob: 500, query: () => '?price=credits-500' },
   'POST /api/payproc/storage-upgrade': { nobody: 401, bob: 500, body: () => ({ plan: '10gb' }) },
   'GET /api/payproc/checkout': { nobody: 401, bob: 500, query: () => '?plan=solo' },
@@ -648,6 +649,7 @@ const TABLES = {
   heartbeats: [],
   scheduled_tasks: ['scheduled'],
   scheduled_task_runs: [],
+  agent_emails: [],
   wallets: [],
   royalty_splits: [],
   royalty_payouts: [],

@@ -68,6 +68,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   messages: () => ({ role: 'user' }),
   scheduled_tasks: (user, n) => ({ id: `${user}-task-${n}` }),
   scheduled_task_runs: (user, n) => ({ task_id: `${user}-task-${n}`, status: 'running' }),
+  agent_emails: () => ({ status: 'answered' }),
   agent_samples: (_, n) => ({ at: `2026-01-0${n}T00:00:00Z` }),
   agent_sample_sums: (_, n) => ({ step: 3_600, at: `2026-01-0${n}T00:00:00Z` }),
   usage_hourly: (_, n) => ({ hour: `2026-01-0${n}T00:00:00Z` }),

@@ -42,6 +42,7 @@ export const ledgerCheck = onContainer;
 export const accountDeletion = onContainer;
 export const paying = onContainer;
 export const busDelivery = onContainer;
+export const emailCall = onContainer;
 export const processorCall = onContainer;
 export const billingPass = onContainer;
 export const untilOver = onContainer;

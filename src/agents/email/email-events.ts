@@ -1,0 +1,141 @@
+import * as z from 'zod';
+import { UnavailableError } from '../../lib/errors.js';
+import type { Database } from '../../platform/database/database.js';
+import { ProviderWebhook, type WebhookHeaders } from '../../platform/webhooks/provider-webhook.js';
+import type { EmailReason, EmailReceipt } from '../../types/agent-emails.js';
+import { addressOf, domainOf, localPartOf } from './mailbox.js';
+import { TAG } from './resend.js';
+import { isListed, isOwnDomain } from './sender-rules.js';
+import type { EmailSettings } from './settings.js';
+
+/** Mails to an agent in an hour, and those with refused ones. */
+const MAX_AN_HOUR = 60;
+const MAX_WITH_REFUSED = 600;
+
+/** Recipients of a mail that are looked up. */
+const MAX_RECIPIENTS = 50;
+
+const mailId = z.string().min(1).max(255);
+const mailboxes = z.array(z.string()).nullish();
+
+const received = z.object({
+  type: z.literal('email.received'),
+  data: z.object({
+    email_id: mailId,
+    from: z.string(),
+    to: mailboxes,
+    cc: mailboxes,
+    bcc: mailboxes,
+  }),
+});
+
+const about = z.object({
+  email_id: mailId,
+  tags: z
+    .object({ [TAG]: z.string().max(255).optional() })
+    .nullish()
+    .catch(null),
+});
+
+const bounced = z.object({
+  type: z.literal('email.bounced'),
+  data: about.extend({
+    bounce: z.object({ type: z.string().nullish(), subType: z.string().nullish() }).nullish(),
+  }),
+});
+
+const complained = z.object({ type: z.literal('email.complained'), data: about });
+
+const event = z.discriminatedUnion('type', [received, bounced, complained]);
+
+type Event = z.output<typeof event>;
+type Received = z.output<typeof received>['data'];
+type AboutAnswer = Exclude<Event, { readonly type: 'email.received' }>;
+
+/** Receives the events of the provider of e-mails, and stores each before it is answered. */
+export class EmailEvents {
+  readonly #database: Database;
+  readonly #settings: EmailSettings;
+  readonly #webhook: ProviderWebhook;
+
+  constructor(database: Database, settings: EmailSettings) {
+    this.#database = database;
+    this.#settings = settings;
+    this.#webhook = new ProviderWebhook({
+      kind: 'email',
+      secrets: settings.webhookSecrets,
+      setting: 'EMAIL_WEBHOOK_SECRET',
+    });
+  }
+
+  /** Verifies an event and stores what it says, or returns why it has no effect. @throws BadRequestError, UnavailableError */
+  async receive(body: Buffer, headers: WebhookHeaders): Promise<EmailReason | undefined> {
+    const { apiKey, domain } = this.#settings;
+    if (apiKey === undefined || domain === undefined) {
+      throw new UnavailableError(
+        'E-mail is not configured: set EMAIL_API_KEY, EMAIL_DOMAIN and EMAIL_WEBHOOK_SECRET',
+      );
+    }
+    const { eventId, payload } = this.#webhook.verify(body, headers);
+    const read = event.safeParse(payload);
+    if (!read.success) return 'event';
+    if (read.data.type !== 'email.received') return this.#record(eventId, read.data);
+    const receipt = await this.#store(eventId, read.data.data, domain);
+    return receipt === 'stored' ? undefined : receipt;
+  }
+
+  async #store(eventId: string, mail: Received, domain: string): Promise<EmailReceipt> {
+    const names = [mail.to, mail.cc, mail.bcc]
+      .flatMap((each) => each ?? [])
+      .slice(0, MAX_RECIPIENTS)
+      .flatMap((mailbox) => addressOf(mailbox) ?? [])
+      .filter((address) => domainOf(address) === domain)
+      .map(localPartOf);
+    if (names.length === 0) return 'recipient';
+    const sender = addressOf(mail.from);
+    if (sender === undefined || isOwnDomain(sender, this.#settings)) return 'sender';
+    const [row] = await this.#database.asPlatform().query<{ receipt: EmailReceipt }>(
+      `SELECT receive_agent_email($eventId, $mail, $names, $sender, $isListed, ${MAX_AN_HOUR},
+                                  ${MAX_WITH_REFUSED}) AS receipt`,
+      {
+        eventId,
+        mail: mail.email_id,
+        names,
+        sender,
+        isListed: isListed(sender, this.#settings),
+      },
+    );
+    return row?.receipt ?? 'recipient';
+  }
+
+  /** Records a bounce or a complaint with the mail whose answer it is about. */
+  async #record(eventId: string, { data, type }: AboutAnswer): Promise<EmailReason | undefined> {
+    const set =
+      type === 'email.bounced'
+        ? 'bounced_at = coalesce(bounced_at, now()), bounce = coalesce(bounce, $bounce)'
+        : 'complained_at = coalesce(complained_at, now())';
+    const bounce = 'bounce' in data ? (data.bounce ?? {}) : {};
+    const { subType, type: kind } = bounce;
+    const [row] = await this.#database.asPlatform().query<{ known: boolean; isFresh: boolean }>(
+      // The row's id is in the tag, for an answer whose own id was lost.
+      `WITH mail AS (
+         SELECT id FROM agent_emails WHERE answer_id = $answer OR id = $tag LIMIT 1
+       ), fresh AS (
+         INSERT INTO provider_webhooks (kind, id) SELECT 'email', $eventId FROM mail
+           ON CONFLICT DO NOTHING RETURNING id
+       ), recorded AS (
+         UPDATE agent_emails SET ${set}
+          WHERE id IN (SELECT id FROM mail) AND EXISTS (SELECT FROM fresh)
+       )
+       SELECT EXISTS (SELECT FROM mail) AS known, EXISTS (SELECT FROM fresh) AS "isFresh"`,
+      {
+        eventId,
+        answer: data.email_id,
+        tag: data.tags?.[TAG] ?? '',
+        bounce: [kind, subType].filter(Boolean).join('/').slice(0, 100) || null,
+      },
+    );
+    if (!row?.known) return 'unknown';
+    return row.isFresh ? undefined : 'duplicate';
+  }
+}

@@ -1,0 +1,104 @@
+import { ownedThrough } from '../schema/policies.js';
+import { grantExecute, protectTable, run, type Migration } from './migration.js';
+
+const TABLE = `
+   CREATE TABLE agent_emails (
+     id text PRIMARY KEY,
+     user_id text NOT NULL,
+     agent_id text NOT NULL,
+     -- The mail's id at the provider.
+     provider_id text NOT NULL,
+     sender text NOT NULL,
+     status text NOT NULL DEFAULT 'received' CHECK (status IN
+       ('received', 'asking', 'answering', 'answered', 'refused', 'skipped', 'failed')),
+     reason text,
+     conversation text,
+     message_id text,
+     -- Ids of the thread's earlier mails, for the answer's headers.
+     reply_to text[] NOT NULL DEFAULT '{}',
+     -- Texts, until the mail is settled.
+     subject text,
+     body text,
+     answer text,
+     -- The answer's id at the provider, which bounces and complaints name.
+     answer_id text,
+     -- Time of the first attempt to send the answer.
+     sending_at timestamptz,
+     bounced_at timestamptz,
+     bounce text,
+     complained_at timestamptz,
+     received_at timestamptz NOT NULL DEFAULT now(),
+     settled_at timestamptz,
+     due_at timestamptz NOT NULL DEFAULT now(),
+     FOREIGN KEY (agent_id, user_id) REFERENCES agents (id, user_id) ON DELETE CASCADE
+   );
+   CREATE UNIQUE INDEX agent_emails_provider_key ON agent_emails (provider_id);
+   CREATE UNIQUE INDEX agent_emails_answer_key ON agent_emails (answer_id);
+   CREATE INDEX agent_emails_agent ON agent_emails (agent_id, received_at);
+   CREATE INDEX agent_emails_user ON agent_emails (user_id, id);
+   CREATE INDEX agent_emails_due ON agent_emails (due_at) WHERE settled_at IS NULL;
+   CREATE INDEX agent_emails_settled ON agent_emails (settled_at) WHERE settled_at IS NOT NULL;
+   CREATE TRIGGER agent_emails_told AFTER INSERT ON agent_emails
+     FOR EACH STATEMENT EXECUTE FUNCTION tell_of_row();`;
+
+const FUNCTION = `
+   -- Stores a mail, or returns why not. "names" are subdomains in the order of the mail's recipients; "is_listed"
+   -- says that the operator's list has the sender.
+   CREATE FUNCTION receive_agent_email(
+       of_event text, of_mail text, names text[], of_sender text, is_listed boolean, hourly integer,
+       most integer)
+     RETURNS text
+     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS
+     $$DECLARE
+       recipient record;
+     BEGIN
+       IF EXISTS (SELECT FROM public.provider_webhooks w WHERE w.kind = 'email' AND w.id = of_event)
+       THEN
+         RETURN 'duplicate';
+       END IF;
+       SELECT a.id, a.user_id INTO recipient
+         FROM unnest(names) WITH ORDINALITY AS n (name, position)
+         JOIN public.agents a ON a.subdomain = n.name AND a.deleted_at IS NULL
+          AND a.desired <> 'deleted'
+        ORDER BY n.position LIMIT 1;
+       IF NOT FOUND THEN RETURN 'recipient'; END IF;
+       IF NOT is_listed AND NOT EXISTS (
+         SELECT FROM public.users u
+          WHERE u.id = recipient.user_id AND u.email = of_sender AND u.email_verified_at IS NOT NULL)
+       THEN
+         RETURN 'sender';
+       END IF;
+       PERFORM pg_advisory_xact_lock(hashtext('e-mails of ' || recipient.id));
+       -- Forged mails are bounded, too, and do not use up the owner's limit.
+       IF (SELECT count(*) FILTER (WHERE r.status <> 'refused') >= hourly OR count(*) >= most
+             FROM (SELECT e.status FROM public.agent_emails e
+                    WHERE e.agent_id = recipient.id AND e.received_at > now() - interval '1 hour'
+                    LIMIT most) r)
+       THEN
+         RETURN CASE WHEN EXISTS (SELECT FROM public.provider_webhooks w
+                                   WHERE w.kind = 'email' AND w.id = of_event)
+                     THEN 'duplicate' ELSE 'rate' END;
+       END IF;
+       INSERT INTO public.provider_webhooks (kind, id) VALUES ('email', of_event)
+         ON CONFLICT DO NOTHING;
+       IF NOT FOUND THEN RETURN 'duplicate'; END IF;
+       INSERT INTO public.agent_emails (id, user_id, agent_id, provider_id, sender)
+         VALUES (gen_random_uuid()::text, recipient.user_id, recipient.id, of_mail, of_sender)
+         ON CONFLICT DO NOTHING;
+       RETURN CASE WHEN FOUND THEN 'stored' ELSE 'duplicate' END;
+     END$$;`;
+
+/** E-mails to agents. */
+export const migration: Migration = async (context) => {
+  await run(context, TABLE);
+  await protectTable(
+    context,
+    'agent_emails',
+    'SELECT, INSERT, UPDATE, DELETE',
+    ownedThrough('user_id'),
+  );
+  await run(context, FUNCTION);
+  await grantExecute(context, [
+    'receive_agent_email(text, text, text[], text, boolean, integer, integer)',
+  ]);
+};
