@@ -1,11 +1,12 @@
-// Measures events of the payment processor that are accepted, over a bare Koa handler with the same check of the
-// signature and one insert.
+// Measures events that are accepted, of the payment processor and of the provider of e-mails, each over a bare Koa
+// handler with the same check of the signature and one insert.
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { startPaymentProcessor, type PaymentProcessor } from '../dev/billing/payment-processor.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
+import { emailEvents } from './support/email-events.js';
 import { makeFolder } from './support/folder.js';
 import { measureInTurns } from './support/in-turns.js';
 import { loadCells } from './support/measured-load.js';
@@ -30,36 +31,53 @@ await runBenchmark(async (atEnd) => {
   const processor = await startPaymentProcessor();
   atEnd(() => processor.close());
   const folder = await makeFolder(atEnd);
-  const api = await startPaidApi(folder, atEnd, processor.env);
-  const secret = processor.env.PAYPROC_WEBHOOK_SECRET ?? '';
-  const bare = await forkUntilMessage<{ port: number }>('bare-webhook', [api.ownerUrl, secret]);
-  atEnd(() => void bare.child.kill());
-  const [ours = [], theirs = []] = await measureInTurns(
-    [
-      { url: `${api.webUrl}/api/wallet/top-up`, pid: api.pid },
-      { url: `http://127.0.0.1:${bare.message.port}/`, pid: bare.child.pid ?? 0 },
-    ],
-    { connections: options.connections, rounds: Number(options.rounds) },
-    () => {
-      const file = path.join(folder, 'events');
-      writeSentOnce(
-        file,
-        Array.from({ length: Number(options.events) }, () => paid(processor)),
-      );
-      return Promise.resolve(file);
+  const api = await startPaidApi(folder, atEnd, { ...processor.env, ...emailEvents.env });
+  await emailEvents.prepare(api.ownerUrl);
+  const kinds = [
+    {
+      name: 'events of the payment processor',
+      path: '/api/wallet/top-up',
+      bare: 'bare-webhook',
+      secret: processor.env.PAYPROC_WEBHOOK_SECRET ?? '',
+      next: () => paid(processor),
     },
-  );
-  const rate = (list: typeof ours) => median(list.map(({ perSecond }) => perSecond));
+    {
+      name: 'e-mails to agents',
+      path: '/api/webhooks/email',
+      bare: 'bare-signed-webhook',
+      secret: emailEvents.secret,
+      next: () => emailEvents.next(),
+    },
+  ];
+  const rows: string[][] = [];
+  for (const { bare: program, name, next, path: at, secret } of kinds) {
+    const bare = await forkUntilMessage<{ port: number }>(program, [api.ownerUrl, secret]);
+    atEnd(() => void bare.child.kill());
+    const [ours = [], theirs = []] = await measureInTurns(
+      [
+        { url: `${api.webUrl}${at}`, pid: api.pid },
+        { url: `http://127.0.0.1:${bare.message.port}/`, pid: bare.child.pid ?? 0 },
+      ],
+      { connections: options.connections, rounds: Number(options.rounds) },
+      () => {
+        const file = path.join(folder, 'events');
+        writeSentOnce(file, Array.from({ length: Number(options.events) }, next));
+        return Promise.resolve(file);
+      },
+    );
+    const rate = (list: typeof ours) => median(list.map(({ perSecond }) => perSecond));
+    rows.push(
+      [...loadCells(name, ours), '', ''],
+      [...loadCells('  bare Koa handler', theirs), figure(rate(ours) / rate(theirs)), `${AIM}`],
+    );
+  }
   console.log(
     `\n${options.connections} connections, ` +
       `medians of ${options.rounds} rounds of ${options.events} events in turns:\n`,
   );
   printTable(
     ['way', 'a second', 'p50 ms', 'p99 ms', "server's CPU, µs each", 'events over it', 'aim'],
-    [
-      [...loadCells('events of the payment processor', ours), '', ''],
-      [...loadCells('  bare Koa handler', theirs), figure(rate(ours) / rate(theirs)), AIM],
-    ],
+    rows,
   );
 });
 

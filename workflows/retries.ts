@@ -259,7 +259,7 @@ export const busDelivery: ActivityOptions = {
  * day; queue time included.
  */
 export const emailCall: ActivityOptions = {
-  startToCloseTimeout: '1 minute',
+  startToCloseTimeout: '30 seconds',
   scheduleToCloseTimeout: '20 hours',
   retry: { initialInterval: '1 second', maximumInterval: '10 minutes' },
 };

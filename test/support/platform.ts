@@ -17,6 +17,7 @@ import {
 import {
   accountDeletionRuns,
   cloneRuns,
+  emailRuns,
   mailRuns,
   securityEventRuns,
   swarmRuns,
@@ -51,6 +52,7 @@ import { followDocker } from '../../worker/follow-docker.js';
 import { followRowsPeriodically } from '../../worker/follow-rows.js';
 import {
   accountDeletions,
+  agentEmails,
   clones,
   mails,
   securityEvents,
@@ -337,6 +339,7 @@ async function build(
       securityEvents(securityEventRuns(client)),
       accountDeletions(accountDeletionRuns(client)),
       clones(cloneRuns(client)),
+      ...(settings.email.apiKey === undefined ? [] : [agentEmails(emailRuns(client))]),
       verifications(verificationRuns(client)),
       swarms(services.swarms, swarmRuns(client)),
       taskRuns(db, (run) => startTaskRun(client, run)),

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { Batcher } from '../../lib/batcher.js';
 import { UnavailableError } from '../../lib/errors.js';
 import type { Database } from '../../platform/database/database.js';
 import { ProviderWebhook, type WebhookHeaders } from '../../platform/webhooks/provider-webhook.js';
@@ -15,7 +16,10 @@ const MAX_WITH_REFUSED = 600;
 /** Recipients of a mail that are looked up. */
 const MAX_RECIPIENTS = 50;
 
-const mailId = z.string().min(1).max(255);
+/** Mails of a statement: commits that notify wait for each other, and each statement is one. */
+const MAX_BATCH = 200;
+
+const mailId = z.string().regex(/^[\w-]{1,255}$/);
 const mailboxes = z.array(z.string()).nullish();
 
 const received = z.object({
@@ -52,11 +56,23 @@ type Event = z.output<typeof event>;
 type Received = z.output<typeof received>['data'];
 type AboutAnswer = Exclude<Event, { readonly type: 'email.received' }>;
 
+/** A mail that is to be stored. */
+interface NewMail {
+  readonly eventId: string;
+  readonly mailId: string;
+  /** Subdomains of the agents among the recipients. */
+  readonly names: readonly string[];
+  readonly sender: string;
+  /** True if the operator lets the sender write to every agent. */
+  readonly isListed: boolean;
+}
+
 /** Receives the events of the provider of e-mails, and stores each before it is answered. */
 export class EmailEvents {
   readonly #database: Database;
   readonly #settings: EmailSettings;
   readonly #webhook: ProviderWebhook;
+  readonly #batches = new Batcher<NewMail, EmailReceipt>((mails) => this.#insert(mails), MAX_BATCH);
 
   constructor(database: Database, settings: EmailSettings) {
     this.#database = database;
@@ -94,18 +110,38 @@ export class EmailEvents {
     if (names.length === 0) return 'recipient';
     const sender = addressOf(mail.from);
     if (sender === undefined || isOwnDomain(sender, this.#settings)) return 'sender';
-    const [row] = await this.#database.asPlatform().query<{ receipt: EmailReceipt }>(
-      `SELECT receive_agent_email($eventId, $mail, $names, $sender, $isListed, ${MAX_AN_HOUR},
-                                  ${MAX_WITH_REFUSED}) AS receipt`,
-      {
-        eventId,
-        mail: mail.email_id,
-        names,
-        sender,
-        isListed: isListed(sender, this.#settings),
-      },
+    const isKnown = isListed(sender, this.#settings);
+    return this.#batches.add({ eventId, mailId: mail.email_id, names, sender, isListed: isKnown });
+  }
+
+  async #insert(mails: readonly NewMail[]): Promise<readonly EmailReceipt[]> {
+    const rows = mails.map(
+      ({ eventId, isListed: is_listed, mailId: mail_id, ...mail }, position) => ({
+        ...mail,
+        position,
+        event_id: eventId,
+        mail_id,
+        is_listed,
+      }),
     );
-    return row?.receipt ?? 'recipient';
+    const stored = await this.#database.asPlatform().query<{ receipt: EmailReceipt }>(
+      // Locks agents in order: two processes would otherwise wait for each other.
+      `SELECT receipt FROM (
+         SELECT m.position, receive_agent_email(m.event_id, m.mail_id, m.agent_id, m.user_id, m.sender,
+                  m.is_listed, ${MAX_AN_HOUR}, ${MAX_WITH_REFUSED}) AS receipt
+           FROM (SELECT e.*, a.id AS agent_id, a.user_id
+                   FROM jsonb_to_recordset($rows::jsonb) AS e (position integer, event_id text,
+                          mail_id text, names text[], sender text, is_listed boolean)
+                   LEFT JOIN LATERAL (
+                     SELECT g.id, g.user_id FROM unnest(e.names) WITH ORDINALITY AS n (name, place)
+                       JOIN agents g ON g.subdomain = n.name AND g.deleted_at IS NULL
+                        AND g.desired <> 'deleted'
+                      ORDER BY n.place LIMIT 1) a ON true
+                  ORDER BY a.id COLLATE "C", e.event_id COLLATE "C") m) r
+        ORDER BY position`,
+      { rows: JSON.stringify(rows) },
+    );
+    return stored.map(({ receipt }) => receipt);
   }
 
   /** Records a bounce or a complaint with the mail whose answer it is about. */

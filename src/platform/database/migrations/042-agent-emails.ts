@@ -42,37 +42,29 @@ const TABLE = `
      FOR EACH STATEMENT EXECUTE FUNCTION tell_of_row();`;
 
 const FUNCTION = `
-   -- Stores a mail, or returns why not. "names" are subdomains in the order of the mail's recipients; "is_listed"
-   -- says that the operator's list has the sender.
+   -- Stores a mail to an agent, or returns why not. "is_listed" says that the operator's list has the sender.
    CREATE FUNCTION receive_agent_email(
-       of_event text, of_mail text, names text[], of_sender text, is_listed boolean, hourly integer,
-       most integer)
+       of_event text, of_mail text, of_agent text, of_owner text, of_sender text, is_listed boolean,
+       hourly integer, most integer)
      RETURNS text
      LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS
-     $$DECLARE
-       recipient record;
-     BEGIN
+     $$BEGIN
        IF EXISTS (SELECT FROM public.provider_webhooks w WHERE w.kind = 'email' AND w.id = of_event)
        THEN
          RETURN 'duplicate';
        END IF;
-       SELECT a.id, a.user_id INTO recipient
-         FROM unnest(names) WITH ORDINALITY AS n (name, position)
-         JOIN public.agents a ON a.subdomain = n.name AND a.deleted_at IS NULL
-          AND a.desired <> 'deleted'
-        ORDER BY n.position LIMIT 1;
-       IF NOT FOUND THEN RETURN 'recipient'; END IF;
+       IF of_agent IS NULL THEN RETURN 'recipient'; END IF;
        IF NOT is_listed AND NOT EXISTS (
          SELECT FROM public.users u
-          WHERE u.id = recipient.user_id AND u.email = of_sender AND u.email_verified_at IS NOT NULL)
+          WHERE u.id = of_owner AND u.email = of_sender AND u.email_verified_at IS NOT NULL)
        THEN
          RETURN 'sender';
        END IF;
-       PERFORM pg_advisory_xact_lock(hashtext('e-mails of ' || recipient.id));
+       PERFORM pg_advisory_xact_lock(hashtext('e-mails of ' || of_agent));
        -- Forged mails are bounded, too, and do not use up the owner's limit.
        IF (SELECT count(*) FILTER (WHERE r.status <> 'refused') >= hourly OR count(*) >= most
              FROM (SELECT e.status FROM public.agent_emails e
-                    WHERE e.agent_id = recipient.id AND e.received_at > now() - interval '1 hour'
+                    WHERE e.agent_id = of_agent AND e.received_at > now() - interval '1 hour'
                     LIMIT most) r)
        THEN
          RETURN CASE WHEN EXISTS (SELECT FROM public.provider_webhooks w
@@ -83,7 +75,7 @@ const FUNCTION = `
          ON CONFLICT DO NOTHING;
        IF NOT FOUND THEN RETURN 'duplicate'; END IF;
        INSERT INTO public.agent_emails (id, user_id, agent_id, provider_id, sender)
-         VALUES (gen_random_uuid()::text, recipient.user_id, recipient.id, of_mail, of_sender)
+         VALUES (gen_random_uuid()::text, of_owner, of_agent, of_mail, of_sender)
          ON CONFLICT DO NOTHING;
        RETURN CASE WHEN FOUND THEN 'stored' ELSE 'duplicate' END;
      END$$;`;
@@ -99,6 +91,6 @@ export const migration: Migration = async (context) => {
   );
   await run(context, FUNCTION);
   await grantExecute(context, [
-    'receive_agent_email(text, text, text[], text, boolean, integer, integer)',
+    'receive_agent_email(text, text, text, text, text, boolean, integer, integer)',
   ]);
 };
