@@ -71,9 +71,27 @@ function jsonSchemaOf(schema: z.ZodType): Json {
   return rest;
 }
 
-/** Lets the references of a schema point at the components of a document. */
+/** Lets the references of a schema point at the components of a document, and shortens texts or null. */
 function pointed(node: Json): Json {
   return JSON.parse(JSON.stringify(node), (name, value: unknown) =>
-    name === '$ref' && typeof value === 'string' ? value.replace('#/$defs/', PLACE) : value,
+    name === '$ref' && typeof value === 'string'
+      ? value.replace('#/$defs/', PLACE)
+      : isObject(value)
+        ? shortened(value)
+        : value,
   ) as Json;
+}
+
+/** Returns a text with a format, or null, as one type. */
+function shortened({ anyOf, ...rest }: Json): Json {
+  const [text, nothing, ...more] = Array.isArray(anyOf) ? (anyOf as unknown[]) : [];
+  const isTextOrNull =
+    more.length === 0 &&
+    isObject(text) &&
+    isObject(nothing) &&
+    text.type === 'string' &&
+    text.format !== undefined &&
+    nothing.type === 'null';
+  if (!isTextOrNull) return anyOf === undefined ? rest : { anyOf, ...rest };
+  return { ...text, ...rest, type: ['string', 'null'] };
 }
