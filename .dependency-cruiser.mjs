@@ -6,7 +6,7 @@
 /** Groups of `src/`, lowest first: a group imports itself and the groups before it. */
 const LAYERS = [
   ...['lib', 'types', 'platform', 'notifications', 'workspace', 'docker', 'money'],
-  ...['accounts', 'billing', 'ai', 'pages', 'feeds', 'skills', 'agents', 'bus', 'swarms'],
+  ...['accounts', 'billing', 'ai', 'pages', 'feeds', 'skills', 'agents', 'bus', 'swarms', 'fleet'],
   ...['gateway', 'retention', 'account-lifecycle', 'doctor'],
 ];
 

@@ -30,6 +30,7 @@ import type { Ai } from '../src/ai/routing/ai.js';
 import { createBackend } from './backend/backend.js';
 import type { Listening } from './http/server.js';
 import { Supervisors } from '../temporal/supervisors.js';
+import { TemporalTraceHistories } from '../temporal/trace-histories.js';
 import { temporalConnection } from '../temporal/connection.js';
 import {
   ATTEMPT_MS,
@@ -133,7 +134,8 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
     ]);
     temporalFound.catch((error: unknown) => log.error({ err: error }, 'no workflow can run'));
     const { requests } = metrics;
-    const parts = { ...services, settings, database, log, requests };
+    const traceHistories = new TemporalTraceHistories(temporal, settings.temporal.uiUrl);
+    const parts = { ...services, settings, database, log, requests, traceHistories };
     const { backendPort, host, webPort } = settings.http;
     const backend = createBackend(parts);
     const served = await backend.listen(host, backendPort, 'BACKEND_PORT');

@@ -27,6 +27,7 @@ import {
 import { AGENT_PHASE, attributesOf } from '../workflows/search-attributes.js';
 import type { superviseAgent } from '../workflows/supervise-agent.js';
 import * as supervision from '../workflows/supervise-agent-messages.js';
+import { runUrl } from './run-url.js';
 import { temporalCall } from './temporal-call.js';
 
 /**
@@ -286,9 +287,9 @@ export class Supervisors implements AgentSupervisors {
   }
 
   #runUrl(agentId: string, runId: string | undefined): string | undefined {
-    if (this.#uiUrl === undefined || runId === undefined) return undefined;
-    const workflows = `${this.#uiUrl}/namespaces/${this.#client.options.namespace}/workflows`;
-    return `${workflows}/${superviseAgentId(agentId)}/${runId}/history`;
+    if (runId === undefined) return undefined;
+    const run = { workflowId: superviseAgentId(agentId), runId };
+    return runUrl(this.#uiUrl, this.#client.options.namespace, run);
   }
 
   async #call<T>(work: () => Promise<T>): Promise<T> {

@@ -33,6 +33,7 @@ import { runtimeEndpoints } from './runtime.js';
 import { undergroundEventEndpoints } from './underground-events.js';
 import { undergroundWalletEndpoints } from './underground-wallets.js';
 import { splitEndpoints } from './splits.js';
+import { traceEndpoints } from './traces.js';
 import { usageEndpoints } from './usage.js';
 
 const TITLE = 'Agent Platform Service: backend API';
@@ -53,6 +54,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...openAiEndpoints(dependencies),
     ...paymentEndpoints(),
     ...usageEndpoints(),
+    ...traceEndpoints(dependencies),
     ...metricEndpoints(dependencies),
     ...keyEndpoints(),
     ...installationEndpoints(dependencies),

@@ -19,6 +19,7 @@ import { agentCreated, agentIdParams, agentStatus } from '../views/backend-agent
 import { channelsBody } from '../views/channels.js';
 import { cloneAnswer, cloneBody } from '../views/clones.js';
 import { containerStats } from '../views/container-stats.js';
+import { traceHistory } from '../views/fleet.js';
 import { heartbeatChange, heartbeatSet } from '../views/heartbeat.js';
 import {
   archiveList,
@@ -248,6 +249,16 @@ export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({
   body: heartbeatChange,
   responses: { 200: heartbeatSet },
   errors: [404],
+});
+
+export const readTrace = area({ tag: 'Fleet', auth: internalKey }).declare({
+  method: 'GET',
+  path: '/api/traces/:id',
+  operationId: 'getTrace',
+  summary: 'Get the steps of an operation, a run of a task, or a swarm',
+  params: z.object({ id: z.string().max(64).describe('Id of its row') }),
+  responses: { 200: traceHistory },
+  errors: [404, 503],
 });
 
 /** Cursor of a page: the agent of its last container. */

@@ -7,6 +7,7 @@ const BY_FIELD: ReadonlyMap<string, string> = new Map(
   Object.entries({
     action: 'search',
     address: '203.0.113.7',
+    amount: '150.00',
     aiProvider: 'anthropic',
     alt: 'A street',
     answer: 'The shop is open',
@@ -20,6 +21,7 @@ const BY_FIELD: ReadonlyMap<string, string> = new Map(
     chain: 'tempo',
     code: 'NOT_FOUND',
     content: 'Hello',
+    counterparty: 'a5d1c1de-27c6-4b0c-8f0e-5b8a1f0c9d22',
     conversation: 'main',
     csrfToken: '4fJ2xQ',
     currency: 'USD',

@@ -13,6 +13,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Deployments', 'Agents and plans that services request for users'],
   ['E-mail', 'E-mails to agents, and their answers'],
   ['Files', "Files and git of agents' workspaces and of the operators' folder"],
+  ['Fleet', 'Work, cost and descent of all agents of a user'],
   ['Gateway', 'Actions that are sold by the run'],
   ['Health', 'State of the service'],
   ['Heartbeat', 'Regular messages to running agents'],

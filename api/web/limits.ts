@@ -63,6 +63,8 @@ export const LIMITS = {
   tasksOfUser: perMinute('tasks-of-user', 60),
   /** Metrics per user, from any address: each request sums up a day. */
   metricsOfUser: perMinute('metrics-of-user', 60),
+  /** Views of the fleet per user, from any address: each sums up a month, or reads a history. */
+  fleetOfUser: perMinute('fleet-of-user', 60),
   skills: perMinute('skills', 100),
   /** Requests about skills per user, from any address and by all keys. */
   skillsOfUser: perMinute('skills-of-user', 60),

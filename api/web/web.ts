@@ -13,6 +13,7 @@ import { planEndpoints } from './plans.js';
 import { browseEndpoints } from './browse.js';
 import { chatEndpoints } from './chat.js';
 import { cloneEndpoints } from './clones.js';
+import { colonyEndpoints } from './colony.js';
 import { costEndpoints } from './cost.js';
 import { dataFeedEndpoints } from './datafeeds.js';
 import { demoEndpoints } from './demo.js';
@@ -20,6 +21,7 @@ import { creditEndpoints } from './credits.js';
 import type { WebDependencies } from './dependencies.js';
 import { emailWebhookEndpoints } from './email-webhook.js';
 import { farcasterEndpoints } from './farcaster.js';
+import { fleetEndpoints } from './fleet.js';
 import { gatewayEndpoints } from './gateway.js';
 import { healthEndpoints } from './health.js';
 import { heartbeatEndpoints } from './heartbeat.js';
@@ -83,6 +85,8 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...dataFeedEndpoints(dependencies),
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
+    ...fleetEndpoints(dependencies),
+    ...colonyEndpoints(dependencies),
     ...metricEndpoints(dependencies),
     ...billingEndpoints(dependencies),
     ...planEndpoints(dependencies),

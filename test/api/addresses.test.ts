@@ -106,6 +106,11 @@ const OTHERS = [
   // Times.
   'backend: GET /api/metrics/:userId/historical from',
   'backend: GET /api/metrics/:userId/historical to',
+  // Days, and any node of a graph.
+  ...['from', 'to'].flatMap((end) => [
+    `web: GET /api/mission-control/fleet/costs ${end}`,
+    `web: GET /api/mission-control/fleet/graph edges.0.${end}`,
+  ]),
   // Agents.
   ...['from', 'to'].flatMap((party) => [
     `backend: POST /api/underground/bus/sign ${party}`,

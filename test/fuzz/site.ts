@@ -206,6 +206,11 @@ async function furnish(
     spare = { agent, key: id, host, user: user.id, cookie, archive, task };
   };
 
+  const [operation] = await everywhere.query<{ id: string }>(
+    'SELECT id FROM operations WHERE user_id = $id LIMIT 1',
+    { id: bob.id },
+  );
+  const traced = operation?.id ?? '';
   const invite = await platform.backend(undefined, 'POST', '/api/invite/generate', {
     body: { uses: 1_000 },
   });
@@ -238,7 +243,9 @@ async function furnish(
         ? [spare.host]
         : operation.name.includes('/scheduled-tasks')
           ? [spare.task]
-          : agents;
+          : operation.name.includes('/traces')
+            ? [traced]
+            : agents;
     const names = operation.name.includes('/credentials/') ? ['SHOP_TOKEN'] : known.name;
     const newcomer = [`${randomUUID()}@example.com`];
     const users = TAKES_AWAY.test(operation.name) ? [spare.user] : [bob.id, bob.id, ada.id];

@@ -10,6 +10,7 @@ import { DockerHost } from '../../src/docker/containers/docker-host.js';
 import { createApiServices } from '../../src/services.js';
 import { loadSettings } from '../../src/settings.js';
 import { Supervisors } from '../../temporal/supervisors.js';
+import { TemporalTraceHistories } from '../../temporal/trace-histories.js';
 import { testEnvironment } from './platform-environment.js';
 import type { TestDatabase } from './postgres.js';
 
@@ -38,6 +39,7 @@ export async function databaseAlone(
     database,
     docker,
     log,
+    traceHistories: new TemporalTraceHistories(temporal, undefined),
     backend,
   };
   return {

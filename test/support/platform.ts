@@ -24,6 +24,7 @@ import {
   verificationRuns,
 } from '../../temporal/row-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
+import { TemporalTraceHistories } from '../../temporal/trace-histories.js';
 import { startTaskRun } from '../../temporal/task-runs.js';
 import { TaskSchedules } from '../../temporal/task-schedules.js';
 import { BackendClient } from '../../api/web/backend-client.js';
@@ -246,6 +247,7 @@ async function build(
     database: db,
     docker,
     log,
+    traceHistories: new TemporalTraceHistories(seenByApi, TEMPORAL_UI),
   };
   const backendListening = await createBackend(backendParts).listen('127.0.0.1', 0);
   cleanups.push(backendListening.close);

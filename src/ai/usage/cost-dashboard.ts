@@ -57,21 +57,34 @@ interface AgentCost {
   readonly model: string;
 }
 
+/** A tenant's costs in a period. */
+export interface CostReport extends CostDashboard {
+  /** Ids of the agents, in their order; '' for calls without an agent. */
+  readonly agentIds: readonly string[];
+}
+
 /** Returns a tenant's costs in a period; undefined if the tenant never made a call. */
 export async function costDashboard(
   tenant: TenantDatabase,
   period: Period,
 ): Promise<CostDashboard | undefined> {
+  const { agentIds: _agentIds, ...costs } = await costReport(tenant, period);
+  if (costs.summary.totalCalls === 0 && !(await hasUsage(tenant))) return undefined;
+  return costs;
+}
+
+/** Returns a tenant's costs in a period, with the ids of the agents. */
+export async function costReport(tenant: TenantDatabase, period: Period): Promise<CostReport> {
   const rows = await report<CostRow>(tenant, costSql(scopeOf(tenant)), { ...period });
   const total = rows.find((row) => [row.day, row.agentId, row.model].every((of) => of === null));
   if (!total) throw new TypeError('a sum over no rows must still return a row');
-  if (total.calls === 0 && !(await hasUsage(tenant))) return undefined;
   const agents = agentCosts(rows).sort(costliestFirst).slice(0, MAX_NAMED);
   const nameOf = await agentNames(
     tenant,
     agents.map(({ agentId }) => agentId),
   );
   return {
+    agentIds: agents.map(({ agentId }) => agentId),
     summary: {
       totalCost: dollars(total.micros),
       totalTokens: total.tokens,

@@ -11,6 +11,7 @@ import { createWeb } from '../../../api/web/web.js';
 import { DockerHost } from '../../../src/docker/containers/docker-host.js';
 import { createApiServices } from '../../../src/services.js';
 import { HeartbeatSchedules } from '../../../temporal/heartbeat-schedules.js';
+import { TemporalTraceHistories } from '../../../temporal/trace-histories.js';
 import { serveHost } from '../../../worker/serve-host.js';
 import { freePort } from '../../../dev/ports.js';
 import { until } from '../../support/until.js';
@@ -56,7 +57,8 @@ async function startFarApi(docker: DockerHost) {
   const foundation = { settings, database, docker, log, supervisors, heartbeatSchedules };
   const services = createApiServices(foundation);
   ends.push(() => services.ai.close());
-  const parts = { ...services, settings, database, docker, log };
+  const traceHistories = new TemporalTraceHistories(temporal.client, undefined);
+  const parts = { ...services, settings, database, docker, log, traceHistories };
   const backend = await createBackend(parts).listen('127.0.0.1', 0);
   ends.push(backend.close);
   const client = new BackendClient(backend.url, settings.http.internalApiKey);

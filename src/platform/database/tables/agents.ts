@@ -189,6 +189,7 @@ export const Operation = table(
   [
     index('operations_open', ['looked_at'], { finished_at: null }),
     index('operations_agent_requested', ['agent_id', { name: 'requested_at', order: 'DESC' }]),
+    index('operations_user_requested', ['user_id', 'requested_at', 'id']),
     index('operations_provisions', ['user_id', 'finished_at'], { kind: 'provision' }),
     index('operations_finished', ['finished_at'], { kind: { [Op.ne]: 'provision' } }),
   ],

@@ -119,7 +119,12 @@ export const busThreads = table(
     createdAt: now(),
     updatedAt: now(),
   },
-  [index('bus_threads_second', ['agent_b']), index('bus_threads_updated', ['updated_at'])],
+  [
+    index('bus_threads_second', ['agent_b']),
+    index('bus_threads_updated', ['updated_at']),
+    index('bus_threads_user_a', ['user_a', 'created_at']),
+    index('bus_threads_user_b', ['user_b', 'created_at']),
+  ],
   seenByBoth('user_a', 'user_b'),
 );
 

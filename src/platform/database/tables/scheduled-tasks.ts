@@ -79,6 +79,7 @@ export const scheduledTaskRuns = table(
     index('scheduled_task_runs_task', ['task_id', 'started_at', 'id']),
     index('scheduled_task_runs_agent', ['agent_id']),
     index('scheduled_task_runs_user', ['user_id', 'id']),
+    index('scheduled_task_runs_user_started', ['user_id', 'started_at', 'id']),
     index('scheduled_task_runs_due', ['due_at'], { status: 'running' }),
     index('scheduled_task_runs_finished', ['finished_at']),
   ],

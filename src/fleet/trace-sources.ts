@@ -1,0 +1,51 @@
+/** The kinds of traces, each of which is a row that a workflow carries out. */
+export const TRACE_KINDS = ['operation', 'task', 'swarm'] as const;
+
+export type TraceKind = (typeof TRACE_KINDS)[number];
+
+export const TRACE_STATUSES = ['running', 'succeeded', 'failed', 'cancelled'] as const;
+
+export type TraceStatus = (typeof TRACE_STATUSES)[number];
+
+/** The SQL of a kind's rows, which have the alias `t`. */
+interface TraceSource {
+  readonly table: string;
+  /** Time of the request; an index of the table has the user, this column and the id. */
+  readonly startedAt: string;
+  /** Expressions over a row. */
+  readonly name: string;
+  readonly agentId: string;
+  /** One of `TRACE_STATUSES`. */
+  readonly status: string;
+  readonly error: string;
+  /** The run of the workflow, if the row names it. */
+  readonly runId?: string;
+}
+
+export const TRACE_SOURCES: Readonly<Record<TraceKind, TraceSource>> = {
+  operation: {
+    table: 'operations',
+    startedAt: 'requested_at',
+    name: 't.kind',
+    agentId: 't.agent_id',
+    status: `CASE t.status WHEN 'requested' THEN 'running' ELSE t.status END`,
+    error: 't.error',
+    runId: 't.run_id',
+  },
+  task: {
+    table: 'scheduled_task_runs',
+    startedAt: 'started_at',
+    name: '(SELECT name FROM scheduled_tasks WHERE id = t.task_id)',
+    agentId: 't.agent_id',
+    status: `CASE t.status WHEN 'skipped' THEN 'cancelled' ELSE t.status END`,
+    error: 't.error',
+  },
+  swarm: {
+    table: 'swarms',
+    startedAt: 'created_at',
+    name: 't.name',
+    agentId: 't.coordinator_id',
+    status: `CASE t.status WHEN 'pending' THEN 'running' WHEN 'completed' THEN 'succeeded' ELSE t.status END`,
+    error: 't.error',
+  },
+};
