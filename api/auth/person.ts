@@ -17,6 +17,9 @@ export interface ProgramCaller extends Person {
 export const planOfPerson = ({ plan, user }: Person): Plan | undefined =>
   user.isAdmin ? 'network' : plan;
 
+/** The person as holder of a plan. */
+export const planHolder = ({ plan, user: { isAdmin } }: Person) => ({ plan, isAdmin });
+
 /** A person, by browser session or by API key. With an API key, cookies are ignored. */
 export const person = authentication<SessionCaller | ProgramCaller>({
   name: 'person',

@@ -1,14 +1,12 @@
 import * as z from 'zod';
 import { findEntitlement } from '../../src/accounts/accounts/entitlement.js';
 import { choiceOf, shownModel } from '../../src/agents/model/agent-model.js';
-import { agentConfig, agentName } from '../../src/agents/model/agent-config.js';
 import { getAgent, listAgents } from '../../src/agents/agents/agents.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import {
-  agentCreated,
   agentDetail,
   agentIdParams,
   agentListItem,
@@ -17,21 +15,12 @@ import {
   presentListItem,
 } from '../views/backend-agents.js';
 import { runHeader } from './answer-operation.js';
-import { deleteAgent, updateAgent } from './contract.js';
+import { createAgent, deleteAgent, deploymentOf, updateAgent } from './contract.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requestedBy } from './requested-by.js';
 
 const agents = area({ tag: 'Agents', auth: internalKey });
 const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, errors: [404] });
-
-/** A new agent's configuration, which also carries properties of the agent itself. */
-const newAgentConfig = agentConfig.pipe(
-  z.looseObject({
-    plan: z.string().optional(),
-    aiProvider: z.string().optional(),
-    model: z.string().optional(),
-  }),
-);
 
 /** Creates the backend's `/api/agents` endpoints (spec 4.7). */
 export function agentEndpoints({ ai, settings, deployments, operations }: BackendDependencies) {
@@ -52,27 +41,12 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
         return reply(200, agents, nextPageLink('/api/agents', query, next));
       },
     }),
-    agents({
-      method: 'POST',
-      path: '/api/agents',
-      operationId: 'createAgent',
-      summary: 'Create an agent',
-      idempotent: true,
-      body: z.object({ name: agentName, config: newAgentConfig.optional() }),
-      responses: { 201: agentCreated },
-      answerHeaders: ['X-Temporal-Run'],
-      errors: [402, 403, 404, 409, 503],
-      async handler(request) {
-        const { plan, aiProvider, model, ...config } = request.body.config ?? {};
-        const { agent, run } = await deployments.deploy(requestedBy(request), {
-          name: request.body.name,
-          plan,
-          aiProvider,
-          model,
-          config,
-        });
-        return reply(201, presentCreated(agent, settings), runHeader(run));
-      },
+    createAgent.handledBy(async (request) => {
+      const { agent, run } = await deployments.deploy(
+        requestedBy(request),
+        deploymentOf(request.body),
+      );
+      return reply(201, presentCreated(agent, settings), runHeader(run));
     }),
     ofAgent({
       method: 'GET',

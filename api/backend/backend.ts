@@ -17,6 +17,7 @@ import { cloneEndpoints } from './clones.js';
 import type { BackendDependencies } from './dependencies.js';
 import { deploymentEndpoints } from './deployments.js';
 import { healthEndpoints } from './health.js';
+import { hostMcpEndpoints } from './hostmcp.js';
 import { hostEndpoints } from './hosts.js';
 import { heartbeatEndpoints } from './heartbeat.js';
 import { installationEndpoints } from './installations.js';
@@ -39,7 +40,7 @@ import { usageEndpoints } from './usage.js';
 const TITLE = 'Agent Platform Service: backend API';
 
 export function backendEndpoints(dependencies: BackendDependencies) {
-  return [
+  const endpoints = [
     ...agentEndpoints(dependencies),
     ...operationEndpoints(dependencies),
     ...agentViewEndpoints(dependencies),
@@ -66,8 +67,8 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...browseEndpoints(dependencies),
     ...memoryEndpoints(dependencies),
     ...healthEndpoints(dependencies),
-    indexEndpoint(TITLE),
   ];
+  return [...endpoints, ...hostMcpEndpoints(dependencies, endpoints), indexEndpoint(TITLE)];
 }
 
 /** Creates the backend API, for the internal key and, where an endpoint accepts them, users' API keys. */

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { PLANS } from '../../src/types/plans.js';
 import { agentConfig, agentName } from '../../src/agents/model/agent-config.js';
+import type { Deployment } from '../../src/agents/lifecycle/deployments.js';
 import { OPERATIONS, PLAIN_KINDS } from '../../src/types/operation-kinds.js';
 import { upperFirst } from '../../src/lib/upper-first.js';
 import { bearer } from '../auth/bearer.js';
@@ -34,7 +35,7 @@ import {
 import { agentVerification } from '../views/verification.js';
 import { DEPLOYMENT_LIMIT } from './limits.js';
 
-/** Backend endpoints that the web API calls, without handlers: both sides share the declaration. */
+/** Backend endpoints that others call or offer as well, without handlers: all share the declaration. */
 
 export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).declare({
   method: 'POST',
@@ -68,6 +69,36 @@ export const cloneAgent = area({ tag: 'Clones', auth: bearer, keyScope: 'agents'
   responses: { 202: cloneAnswer },
   errors: [402, 403, 404, 409, 503],
 });
+
+/** A new agent's configuration, which also carries properties of the agent itself. */
+const newAgentConfig = agentConfig.pipe(
+  z.looseObject({
+    plan: z.string().optional(),
+    aiProvider: z.string().optional(),
+    model: z.string().optional(),
+  }),
+);
+
+export const createAgent = area({ tag: 'Agents', auth: internalKey }).declare({
+  method: 'POST',
+  path: '/api/agents',
+  operationId: 'createAgent',
+  summary: 'Create an agent',
+  idempotent: true,
+  body: z.object({ name: agentName, config: newAgentConfig.optional() }),
+  responses: { 201: agentCreated },
+  answerHeaders: ['X-Temporal-Run'],
+  errors: [402, 403, 404, 409, 503],
+});
+
+/** Returns the deployment that the body of `createAgent` asks for. */
+export function deploymentOf({
+  config = {},
+  name,
+}: z.output<typeof createAgent.body & {}>): Deployment {
+  const { plan, aiProvider, model, ...others } = config;
+  return { name, plan, aiProvider, model, config: others };
+}
 
 const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, errors: [404] });
 

@@ -30,6 +30,9 @@ export class HandlerRequest implements EndpointRequest {
   keepAnswer: EndpointRequest['keepAnswer'];
   markAnswered: EndpointRequest['markAnswered'];
   isAnswered = false;
+  call: EndpointRequest['call'] = () => {
+    throw new TypeError('the endpoint declares no `calls`');
+  };
   readonly #parts: RequestParts;
   #tenant: TenantDatabase | undefined;
   #signal: AbortSignal | undefined;

@@ -3,10 +3,12 @@ import type { RequestOrigin } from '../../src/platform/audit/audit.js';
 import type { Statements, TenantDatabase } from '../../src/platform/database/database.js';
 import type { Authentication, Caller } from '../auth/authentication.js';
 import type { RequiredScope } from '../auth/key-scope.js';
+import type { Answer } from './answer.js';
 import type { AnswerHeader } from './answer-headers.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { Limits, RateLimit } from './rate-limit.js';
 import type { ConcurrencyLimit } from './in-flight.js';
+import type { NamedValues } from './named-values.js';
 import type { FileReply, HtmlReply, RedirectReply, Reply, StreamReply } from './reply.js';
 import type { BodyFormat, BodyOf } from './body-format.js';
 
@@ -88,7 +90,22 @@ export interface EndpointRequest<
   readonly markAnswered: (() => Promise<void>) | undefined;
   /** True for a repetition after `markAnswered`: find the answer, and do nothing else. */
   readonly isAnswered: boolean;
+  /** Calls one of the endpoints that the declaration names as `calls`. */
+  readonly call: CallEndpoint;
 }
+
+/** The parts of a call within a request, unchecked. */
+export interface Given {
+  readonly params: NamedValues;
+  readonly query: NamedValues;
+  readonly body: unknown;
+}
+
+/**
+ * Calls another endpoint for the caller of a request: limits, key scope, validation and the form of the answer
+ * are those of the called endpoint. Never throws: an error is an answer.
+ */
+export type CallEndpoint = (endpoint: Endpoint, given: Given) => Promise<Answer>;
 
 type KeepReply = (db: Statements, reply: ReplyTo<Responses>) => Promise<boolean>;
 
@@ -133,6 +150,8 @@ export interface Declaration {
   readonly atOnce?: ConcurrencyLimit | undefined;
   /** The error format of a foreign contract, if not `{error: <text>}`. */
   readonly errorForm?: ErrorForm | undefined;
+  /** Endpoints that the handler calls for its caller, such as the tools of a gateway. */
+  readonly calls?: readonly Endpoint[] | undefined;
 }
 
 /** A declared endpoint for the listener, the OpenAPI document and tests over all endpoints. */

@@ -7,7 +7,8 @@ import type {
   IdempotencyStore,
   RequestIdentity,
 } from '../../src/platform/idempotency/idempotency-store.js';
-import { CLIENT_LEFT, JSON_TYPE, type Answer } from './presenter.js';
+import type { Answer } from './answer.js';
+import { CLIENT_LEFT, JSON_TYPE } from './presenter.js';
 
 /** Ways to end with an answer before the request ends. */
 export interface AnswerKeeper {

@@ -37,7 +37,7 @@ const IDEMPOTENCY_KEY: Parameter = {
 };
 
 /** Headers that every client sets by itself. */
-const OF_CLIENTS: ReadonlySet<string> = new Set(['accept', 'cookie', 'user-agent']);
+const OF_CLIENTS: ReadonlySet<string> = new Set(['accept', 'cookie', 'origin', 'user-agent']);
 
 /** Errors that say nothing about an operation; the document has them as `default`. */
 const OF_ANY_REQUEST: ReadonlySet<number> = new Set([421, 500]);

@@ -1,32 +1,24 @@
 import Router from '@koa/router';
 import type Koa from 'koa';
 import compose from 'koa-compose';
-import type { Logger } from 'pino';
-import type { Database } from '../../src/platform/database/database.js';
 import type { NoteRequest } from '../../src/platform/http/request-seconds.js';
 import type { AuthenticationConfigs } from '../auth/authentication.js';
 import { acceptsApiKeys } from '../auth/key-scope.js';
 import { formatOf } from './body-format.js';
 import type { BodyMemory } from './body-memory.js';
+import { admitted, callsOf, passCalls, when, type CallParts } from './calls.js';
 import type { AddressReader } from './client-address.js';
-import { errorStatuses } from './derived-errors.js';
 import type { Endpoint } from './endpoint.js';
 import { routeOf } from './endpoint-request.js';
-import type { OncePerKey } from './idempotency.js';
-import type { Limiter } from './limiter.js';
 import { accessLog } from './middleware/access-log.js';
 import { arrival } from './middleware/arrival.js';
 import { authenticate } from './middleware/authenticate.js';
 import { receiveBody } from './middleware/body.js';
-import { limitConcurrency } from './middleware/concurrency-limit.js';
 import type { Middleware, PresentedState } from './middleware/context.js';
 import { setErrorForm } from './middleware/error-form.js';
-import { handle } from './middleware/handle.js';
-import { idempotent } from './middleware/idempotency.js';
 import { isDecodable, noEndpoint } from './middleware/no-endpoint.js';
 import { ownNames } from './middleware/own-names.js';
 import { requireOwnUser } from './middleware/own-user-path.js';
-import { present } from './middleware/present.js';
 import {
   limitAddress,
   limitCallerRate,
@@ -38,30 +30,22 @@ import { respond } from './middleware/respond.js';
 import { securityHeaders } from './middleware/security-headers.js';
 import { validate } from './middleware/validate.js';
 import { namesUser } from './names-user.js';
-import { presenter } from './presenter.js';
-import { limitsOf, type WideLimit } from './rate-limit.js';
+import { limitsOf } from './rate-limit.js';
 import type { Server } from './server.js';
 import { RequestsInFlight } from './in-flight.js';
 
-export interface PipelineOptions {
+export interface PipelineOptions extends Omit<CallParts, 'inFlight'> {
   readonly endpoints: readonly Endpoint[];
-  readonly limits: readonly WideLimit[];
-  readonly limiter: Limiter;
   readonly ownNames: ReadonlySet<string>;
   readonly addressOf: AddressReader;
   readonly configs: AuthenticationConfigs;
   /** Is called for each key that opens nothing. */
   readonly onKeyRefused: (address: string) => void;
-  /** Undefined where no endpoint takes `Idempotency-Key`. */
-  readonly idempotency: OncePerKey | undefined;
-  readonly database: Database | undefined;
   readonly bodies: BodyMemory;
   readonly server: Server;
-  readonly production: boolean;
   readonly hstsSubdomains: boolean;
   /** Notes the duration of each request. */
   readonly noteRequest: NoteRequest | undefined;
-  readonly log: Logger;
 }
 
 /** Mounts the middlewares of every request on a Koa application, in their order. */
@@ -97,31 +81,14 @@ function routes(options: PipelineOptions) {
     isDecodable(ctx.path) ? route(ctx, next) : next();
 }
 
-interface Shared extends PipelineOptions {
-  readonly inFlight: RequestsInFlight;
-}
+interface Shared extends PipelineOptions, CallParts {}
 
 /** Composes an endpoint's middlewares. A refused request never reaches the later ones. */
 function endpointPipeline(endpoint: Endpoint, shared: Shared) {
-  const {
-    atOnce,
-    auth,
-    errorForm,
-    idempotent: takesKey,
-    keyScope,
-    limitOfCaller,
-    limitOfRefusals,
-  } = endpoint;
-  const { bodies, configs, database, idempotency, limiter, log, server, inFlight } = shared;
+  const { auth, errorForm, keyScope, limitOfCaller, limitOfRefusals } = endpoint;
+  const { bodies, configs, database, limiter, server } = shared;
   const limits = limitsOf(endpoint, shared.limits);
   const format = endpoint.body && formatOf(endpoint.body);
-  const answers = presenter(endpoint, errorStatuses(endpoint), shared);
-  if (takesKey && idempotency === undefined) {
-    throw new TypeError(
-      `${routeOf(endpoint)} accepts Idempotency-Key: its listener needs \`secrets\``,
-    );
-  }
-
   if (keyScope === undefined && acceptsApiKeys(auth)) {
     throw new TypeError(`${routeOf(endpoint)} accepts API keys: it must declare \`keyScope\``);
   }
@@ -139,21 +106,11 @@ function endpointPipeline(endpoint: Endpoint, shared: Shared) {
     isProof ? [] : body,
     validate(endpoint, format, database),
     when(namesUser(endpoint.path), requireOwnUser),
-    when(atOnce, (limit) => limitConcurrency(limit, inFlight)),
-    when(takesKey && idempotency, (once) => idempotent(routeOf(endpoint), once, answers)),
-    present(answers, log),
-    handle(endpoint),
+    when(endpoint.calls, (calls) => passCalls(callsOf(calls, shared))),
+    admitted(endpoint, shared),
   ].flat();
   // Composed once, because the router composes for each request.
   return compose(middlewares);
-}
-
-/** Makes a middleware for an endpoint that needs it, and none for others. */
-function when<Need, State extends PresentedState>(
-  need: Need | false | undefined,
-  make: (need: Need) => Middleware<State>,
-): Middleware<State>[] {
-  return need === false || need === undefined ? [] : [make(need)];
 }
 
 const parameters = ({ path }: Endpoint): number => path.split('/:').length - 1;

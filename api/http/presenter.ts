@@ -1,18 +1,11 @@
 import { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import type * as z from 'zod';
+import type { Answer } from './answer.js';
 import { isAnswerHeader, ownHeadersOf } from './answer-headers.js';
 import type { Endpoint, ErrorForm, ReplyTo, ResponseBody, Responses } from './endpoint.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { AnyReply, ReplyHeaders } from './reply.js';
-
-export interface Answer {
-  readonly status: number;
-  readonly headers: ReplyHeaders | undefined;
-  readonly contentType: string | undefined;
-  readonly attachment?: string | undefined;
-  readonly body: string | Buffer | Readable | undefined;
-}
 
 /** Status in the access log (never sent) if the client disconnected before the answer. */
 export const CLIENT_LEFT = 499;

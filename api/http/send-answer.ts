@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type Koa from 'koa';
-import type { Answer } from './presenter.js';
+import type { Answer } from './answer.js';
 import type { Server } from './server.js';
 
 /** Sends an answer; a streamed body continues after this returns. */

@@ -21,6 +21,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Installations', 'Installations of users that register here, and invite codes'],
   ['Instance', "A user's agents and plan at a glance"],
   ['Logs', "Agents' logs: history and live streams"],
+  ['MCP', 'Tools for programs that speak the Model Context Protocol'],
   ['Metrics', 'Agents over time, and metrics for Prometheus'],
   ['Pages', 'Pages for people, and readings of pages of the internet'],
   ['Payment sessions', 'Deposits of wallets for purchases without a transaction each'],

@@ -41,8 +41,14 @@ export const chatAnswer = z
 
 type Answer = Extract<TurnEvent, { kind: 'done' }>;
 
-interface Asked extends Pick<EndpointRequest, 'isAnswered' | 'markAnswered'> {
-  readonly caller: Person;
+/** A user who asks. */
+export interface Asker {
+  readonly user: Pick<Person['user'], 'id' | 'isAdmin'>;
+  readonly plan: Person['plan'];
+}
+
+export interface Asked extends Pick<EndpointRequest, 'isAnswered' | 'markAnswered'> {
+  readonly caller: Asker;
   readonly headers: { readonly accept?: string | undefined };
   readonly idempotencyId: string;
   readonly signal: AbortSignal;

@@ -17,6 +17,18 @@ const chat = area({
   limit: LIMITS.chat,
 });
 
+export const sendMessage = chat.declare({
+  method: 'POST',
+  path: '/api/chat',
+  operationId: 'sendMessage',
+  summary: 'Send a message to an agent; streams server-sent events on request',
+  idempotent: true,
+  headers: z.object({ accept: z.string().optional() }),
+  body: z.object(chatQuestion),
+  responses: { 200: [chatAnswer, 'stream'] },
+  errors: [402, 409, 502, 503],
+});
+
 /** Creates `GET|POST /api/chat` (decision 18). */
 export function chatEndpoints(dependencies: WebDependencies) {
   return [
@@ -33,17 +45,6 @@ export function chatEndpoints(dependencies: WebDependencies) {
         return reply(200, { messages: messages.map(presentMessage) });
       },
     }),
-    chat({
-      method: 'POST',
-      path: '/api/chat',
-      operationId: 'sendMessage',
-      summary: 'Send a message to an agent; streams server-sent events on request',
-      idempotent: true,
-      headers: z.object({ accept: z.string().optional() }),
-      body: z.object(chatQuestion),
-      responses: { 200: [chatAnswer, 'stream'] },
-      errors: [402, 409, 502, 503],
-      handler: (request) => answerChat(dependencies, request, request.body),
-    }),
+    sendMessage.handledBy((request) => answerChat(dependencies, request, request.body)),
   ];
 }

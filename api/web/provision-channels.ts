@@ -1,9 +1,10 @@
 import * as z from 'zod';
+import { planToProvision } from '../../src/accounts/accounts/plan-to-provision.js';
 import { agentName } from '../../src/agents/model/agent-config.js';
 import { AGENT_MODELS } from '../../src/agents/model/models.js';
 import { CHANNEL_NAMES } from '../../src/docker/containers/openclaw-channels.js';
 import { channelAgentLimit, FREE_PLAN, PLANS } from '../../src/types/plans.js';
-import { person, planOfPerson } from '../auth/person.js';
+import { person, planHolder, planOfPerson } from '../auth/person.js';
 import { deployAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
@@ -11,12 +12,7 @@ import { reply } from '../http/reply.js';
 import { channelNames, channelsBody } from '../views/channels.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
-import {
-  asAgentLimit,
-  planToProvision,
-  presentProvisioned,
-  provisionedAgent,
-} from './provision.js';
+import { asAgentLimit, presentProvisioned, provisionedAgent } from './provision.js';
 
 /** Creates `POST /api/provision` (spec 4.15), which has caps of its own (spec 8). */
 export function channelProvisionEndpoints({ ai, backend, settings }: WebDependencies) {
@@ -45,7 +41,7 @@ export function channelProvisionEndpoints({ ai, backend, settings }: WebDependen
       errors: [...errorsOf(deployAgent), 403, 429],
       async handler(request) {
         const { body, caller } = request;
-        const plan = planToProvision(caller, body.plan);
+        const plan = planToProvision(planHolder(caller), body.plan);
         const agentCap = caller.plan && (channelAgentLimit(caller.plan) ?? null);
         const made = await asAgentLimit(() =>
           backend.call(request, deployAgent, {

@@ -1,15 +1,14 @@
 import { webStatus } from '../../src/agents/agents/web-status.js';
 import * as z from 'zod';
-import { FREE_PLAN, planRequired, TIERS, webAgentLimit, type Plan } from '../../src/types/plans.js';
+import { FREE_PLAN, TIERS, webAgentLimit, type Plan } from '../../src/types/plans.js';
 import { agentName } from '../../src/agents/model/agent-config.js';
 import { choiceOf, shownModel, shownModels } from '../../src/agents/model/agent-model.js';
 import { websocketUrlOf } from '../../src/agents/address/agent-address.js';
 import { listAgents } from '../../src/agents/agents/agents.js';
 import { AGENT_MODELS, requestedModel } from '../../src/agents/model/models.js';
 import type { JsonObject } from '../../src/lib/json.js';
-import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/lib/errors.js';
-import { person, planOfPerson } from '../auth/person.js';
-import type { Person } from '../auth/session.js';
+import { ServiceError, TooManyRequestsError } from '../../src/lib/errors.js';
+import { person, planHolder, planOfPerson } from '../auth/person.js';
 import { deployAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
@@ -19,7 +18,7 @@ import type { agentCreated } from '../views/backend-agents.js';
 import { agentItem, presentItem } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
-import { requirePlanWithin } from '../../src/accounts/accounts/require-plan-within.js';
+import { planToProvision } from '../../src/accounts/accounts/plan-to-provision.js';
 
 /** Seconds after which one of the user's agents may be gone. */
 const RETRY_AFTER_S = 60;
@@ -77,7 +76,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
       errors: [...errorsOf(deployAgent), 403, 429],
       async handler(request) {
         const { body, caller } = request;
-        const plan = planToProvision(caller, body.tier);
+        const plan = planToProvision(planHolder(caller), body.tier);
         const made = await asAgentLimit(() =>
           backend.call(request, deployAgent, {
             body: {
@@ -95,22 +94,6 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
       },
     }),
   ];
-}
-
-/**
- * Returns the plan of a new agent: the requested one, or the subscribed one.
- * @throws PaymentRequiredError without a subscription, or beyond it
- */
-export function planToProvision(
-  { plan: subscribed, user: { isAdmin } }: Person,
-  requested: string | undefined,
-): string | undefined {
-  if (!subscribed && !isAdmin) {
-    throw new PaymentRequiredError('Active subscription required', 'SUBSCRIPTION_REQUIRED');
-  }
-  if (requested === FREE_PLAN) throw planRequired();
-  if (requested !== undefined && !isAdmin) requirePlanWithin(requested, subscribed);
-  return requested ?? subscribed;
 }
 
 /** Returns a new agent, whose model follows from its request. */

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { listRuns } from '../../src/agents/tasks/past-runs.js';
 import { getTask, listTasks } from '../../src/agents/tasks/scheduled-tasks.js';
+import type { TenantDatabase } from '../../src/platform/database/database.js';
 import type { CallerOf } from '../auth/authentication.js';
 import { person } from '../auth/person.js';
 import { area } from '../http/area.js';
@@ -26,6 +27,37 @@ const agentId = z.string().min(1).max(64);
 const { timezone, enabled, ...needed } = taskFields;
 const oneTask = z.strictObject({ task: taskItem });
 
+export const listScheduledTasks = tasks.declare({
+  method: 'GET',
+  path: PATH,
+  operationId: 'listScheduledTasks',
+  summary: 'List your scheduled tasks, oldest first, or get one with its runs',
+  query: z.object({
+    id: id.optional(),
+    agentId: agentId.optional().describe('Tasks of this agent alone'),
+    ...page,
+  }),
+  responses: {
+    200: z.union([
+      z.strictObject({ tasks: z.array(taskItem), count: z.int() }),
+      oneTask.extend({ runs: z.array(taskRunItem).describe('The last 100, newest first') }),
+    ]),
+  },
+  errors: [404],
+});
+
+export const createScheduledTask = tasks.declare({
+  method: 'POST',
+  path: PATH,
+  operationId: 'createScheduledTask',
+  summary: 'Schedule a task for your agent',
+  idempotent: true,
+  limitOfCaller: LIMITS.tasksOfUser,
+  body: z.object({ agentId: agentId.describe('The agent that is asked'), ...taskFields }),
+  responses: { 201: oneTask },
+  errors: [404, 409],
+});
+
 type Asking = Pick<
   EndpointRequest<CallerOf<typeof person>>,
   'caller' | 'idempotencyId' | 'requestId' | 'tenant'
@@ -36,50 +68,12 @@ export function scheduledTaskEndpoints({
   scheduledTasks,
 }: Pick<WebDependencies, 'scheduledTasks'>) {
   return [
-    tasks({
-      method: 'GET',
-      path: PATH,
-      operationId: 'listScheduledTasks',
-      summary: 'List your scheduled tasks, oldest first, or get one with its runs',
-      query: z.object({
-        id: id.optional(),
-        agentId: agentId.optional().describe('Tasks of this agent alone'),
-        ...page,
-      }),
-      responses: {
-        200: z.union([
-          z.strictObject({ tasks: z.array(taskItem), count: z.int() }),
-          oneTask.extend({ runs: z.array(taskRunItem).describe('The last 100, newest first') }),
-        ]),
-      },
-      errors: [404],
-      async handler({ caller, query, tenant }) {
-        if (query.id !== undefined) {
-          const task = await getTask(tenant, query.id);
-          const runs = await listRuns(tenant, task);
-          return reply(200, { task: presentTask(task), runs: runs.map(presentTaskRun) });
-        }
-        const { cursor: after, limit } = query;
-        const wanted = { agentId: query.agentId, limit, after };
-        const { items, next } = await listTasks(tenant, caller.user.id, wanted);
-        const found = items.map((task) => presentTask(task));
-        return reply(200, { tasks: found, count: found.length }, nextPageLink(PATH, query, next));
-      },
-    }),
-    tasks({
-      method: 'POST',
-      path: PATH,
-      operationId: 'createScheduledTask',
-      summary: 'Schedule a task for your agent',
-      idempotent: true,
-      limitOfCaller: LIMITS.tasksOfUser,
-      body: z.object({ agentId: agentId.describe('The agent that is asked'), ...taskFields }),
-      responses: { 201: oneTask },
-      errors: [404, 409],
-      async handler(request) {
-        const task = await scheduledTasks.create(requesterOf(request), request.body);
-        return reply(201, { task: presentTask(task) });
-      },
+    listScheduledTasks.handledBy((request) =>
+      answerTasks(request.tenant, request.caller.user.id, request.query),
+    ),
+    createScheduledTask.handledBy(async (request) => {
+      const task = await scheduledTasks.create(requesterOf(request), request.body);
+      return reply(201, { task: presentTask(task) });
     }),
     tasks({
       method: 'PUT',
@@ -116,6 +110,24 @@ export function scheduledTaskEndpoints({
       },
     }),
   ];
+}
+
+/** Answers with a page of a user's tasks, or with the task that the query names. */
+export async function answerTasks(
+  tenant: TenantDatabase,
+  userId: string,
+  query: z.output<typeof listScheduledTasks.query & {}>,
+) {
+  if (query.id !== undefined) {
+    const task = await getTask(tenant, query.id);
+    const runs = await listRuns(tenant, task);
+    return reply(200, { task: presentTask(task), runs: runs.map(presentTaskRun) });
+  }
+  const { cursor: after, limit } = query;
+  const wanted = { agentId: query.agentId, limit, after };
+  const { items, next } = await listTasks(tenant, userId, wanted);
+  const found = items.map((task) => presentTask(task));
+  return reply(200, { tasks: found, count: found.length }, nextPageLink(PATH, query, next));
 }
 
 const requesterOf = ({ caller, idempotencyId, requestId, tenant }: Asking) => ({

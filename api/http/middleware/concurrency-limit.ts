@@ -1,11 +1,11 @@
 import type { ConcurrencyLimit, RequestsInFlight } from '../in-flight.js';
-import type { AdmittedState, Middleware } from './context.js';
+import type { AdmittedState, CallMiddleware } from './context.js';
 
 /** Limits how many requests of one user are in flight; the operator's own are not limited. */
 export function limitConcurrency(
   limit: ConcurrencyLimit,
   inFlight: RequestsInFlight,
-): Middleware<AdmittedState> {
+): CallMiddleware<AdmittedState> {
   return (ctx, next) => {
     const { identity, request } = ctx.state;
     const { tenant } = identity;

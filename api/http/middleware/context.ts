@@ -3,7 +3,7 @@ import type { Identity } from '../../auth/authentication.js';
 import type { ErrorForm, ReplyTo, Responses } from '../endpoint.js';
 import type { HandlerRequest } from '../endpoint-request.js';
 import type { Verdict } from '../limiter.js';
-import type { Answer } from '../presenter.js';
+import type { Answer } from '../answer.js';
 
 /** `ctx.state` from the arrival of a request. */
 export interface ArrivedState {
@@ -49,5 +49,17 @@ export type Context<State extends ArrivedState = ArrivedState> = Koa.Parameteriz
 
 export type Middleware<State extends ArrivedState = ArrivedState> = (
   ctx: Context<State>,
+  next: () => Promise<void>,
+) => Promise<void>;
+
+/** The part of a context that a call within a request has as well. */
+export type CallContext<State extends ArrivedState = ArrivedState> = Pick<
+  Context<State>,
+  'req' | 'res' | 'set' | 'state'
+>;
+
+/** A middleware for calls within a request, and for requests themselves. */
+export type CallMiddleware<State extends ArrivedState = ArrivedState> = (
+  ctx: CallContext<State>,
   next: () => Promise<void>,
 ) => Promise<void>;

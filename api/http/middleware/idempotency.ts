@@ -1,13 +1,13 @@
 import { hashRequest, readIdempotencyKey, type OncePerKey } from '../idempotency.js';
 import type { Presenter } from '../presenter.js';
-import type { Middleware, PresentedState } from './context.js';
+import type { CallMiddleware, PresentedState } from './context.js';
 
 /** Repeats the answer that the request's `Idempotency-Key` has already got. */
 export function idempotent(
   route: string,
   oncePerKey: OncePerKey,
   presenter: Presenter,
-): Middleware<PresentedState> {
+): CallMiddleware<PresentedState> {
   return async (ctx, next) => {
     const { state } = ctx;
     const { identity, request } = state;

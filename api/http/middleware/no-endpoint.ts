@@ -1,5 +1,6 @@
 import { BadRequestError, NotFoundError } from '../../../src/lib/errors.js';
-import { jsonAnswer, type Answer } from '../presenter.js';
+import type { Answer } from '../answer.js';
+import { jsonAnswer } from '../presenter.js';
 import type { Middleware } from './context.js';
 
 /** Answers requests for which the router has found no endpoint. */

@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
 import { ServiceError } from '../../../src/lib/errors.js';
+import type { Answer } from '../answer.js';
 import { loggedErrorAnswer } from '../error-answer.js';
-import { CLIENT_LEFT, errorJson, jsonAnswer, type Answer, type Presenter } from '../presenter.js';
-import type { HandledState, Middleware } from './context.js';
+import { CLIENT_LEFT, errorJson, jsonAnswer, type Presenter } from '../presenter.js';
+import type { CallMiddleware, HandledState } from './context.js';
 
 /** Makes and checks the answer of what the handler returns or throws; never throws itself. */
-export function present(presenter: Presenter, log: Logger): Middleware<HandledState> {
+export function present(presenter: Presenter, log: Logger): CallMiddleware<HandledState> {
   return async (ctx, next) => {
     const { state } = ctx;
     try {

@@ -2,7 +2,13 @@ import { TooManyRequestsError } from '../../../src/lib/errors.js';
 import { QuotaLimiter } from '../../../src/lib/quota-limiter.js';
 import { tighterOf, type Limiter, type Verdict } from '../limiter.js';
 import { limitsOf, type RateLimit, type WideLimit } from '../rate-limit.js';
-import type { AuthenticatedState, Context, Middleware, PresentedState } from './context.js';
+import type {
+  AuthenticatedState,
+  CallMiddleware,
+  Context,
+  Middleware,
+  PresentedState,
+} from './context.js';
 
 export function limitAddress(limiter: Limiter): Middleware {
   return (ctx, next) => {
@@ -13,7 +19,7 @@ export function limitAddress(limiter: Limiter): Middleware {
 }
 
 /** Limits how often one address may call the endpoint, and all that shares the limits with it. */
-export function limitRate(limiter: Limiter, limits: readonly RateLimit[]): Middleware {
+export function limitRate(limiter: Limiter, limits: readonly RateLimit[]): CallMiddleware {
   return async (ctx, next) => {
     const { state } = ctx;
     const verdict = await limiter.check(limits, state.clientAddress);
@@ -33,7 +39,7 @@ export function limitUnknownPaths(limiter: Limiter, limits: readonly WideLimit[]
 export function limitCallerRate(
   limiter: Limiter,
   limits: readonly RateLimit[],
-): Middleware<AuthenticatedState> {
+): CallMiddleware<AuthenticatedState> {
   return async (ctx, next) => {
     const { addressVerdict, identity } = ctx.state;
     if (identity.tenant !== 'platform') {
@@ -75,7 +81,7 @@ export function limitRefusals(limiter: Limiter, limit: RateLimit): Middleware<Pr
 
 const isRefusal = (status: number): boolean => status === 400 || status === 401;
 
-function obey({ headers, refusal }: Verdict, ctx: Context): void {
+function obey({ headers, refusal }: Verdict, ctx: Pick<Context, 'set'>): void {
   if (refusal) throw refusal;
   ctx.set(headers);
 }

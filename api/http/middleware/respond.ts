@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { NotFoundError } from '../../../src/lib/errors.js';
+import type { Answer } from '../answer.js';
 import { loggedErrorAnswer } from '../error-answer.js';
-import { errorJson, type Answer } from '../presenter.js';
+import { errorJson } from '../presenter.js';
 import { sendAnswer } from '../send-answer.js';
 import type { Server } from '../server.js';
 import type { Middleware } from './context.js';

@@ -71,6 +71,12 @@ export const httpSettings = area(
       'where the web API reaches the backend',
       { whenUnset: 'from host and port' },
     ),
+    backendPublicUrl: variable(
+      'BACKEND_PUBLIC_URL',
+      address(mode, 'http', 'https').optional(),
+      'address of the backend for programs elsewhere, such as MCP clients',
+      { whenUnset: '`BACKEND_URL`' },
+    ),
     summarizerUrl: variable(
       'SUMMARIZER_URL',
       address(mode, 'http', 'https').optional(),
@@ -92,7 +98,7 @@ export const httpSettings = area(
     allowedHosts: variable(
       'ALLOWED_HOSTS',
       hostNames.prefault(''),
-      'names accepted in `Host` beside `WEB_URL`, `BACKEND_URL`, `HOST` and loopback',
+      'names accepted in `Host` beside `WEB_URL`, `BACKEND_URL`, `BACKEND_PUBLIC_URL`, `HOST` and loopback',
     ),
     trustedProxies: variable(
       'TRUSTED_PROXIES',
@@ -145,7 +151,8 @@ export const httpSettings = area(
     const ownWebUrl = `http://${reachable}:${webPort}`;
     const webUrl = values.webUrl ?? ownWebUrl;
     const backendUrl = values.backendUrl ?? `http://${reachable}:${backendPort}`;
-    const reachedBy = [webUrl, backendUrl].map((each) => new URL(each).hostname);
+    const backendPublicUrl = values.backendPublicUrl ?? backendUrl;
+    const reachedBy = [webUrl, backendUrl, backendPublicUrl].map((each) => new URL(each).hostname);
     return {
       ...others,
       /** Place of agents' addresses; undefined if they have none. */
@@ -168,6 +175,7 @@ export const httpSettings = area(
       ),
       webUrl,
       backendUrl,
+      backendPublicUrl,
       ownNames: new Set<string>([...LOOPBACK_NAMES, ...reachedBy, inUrl(host), ...allowedHosts]),
     };
   },

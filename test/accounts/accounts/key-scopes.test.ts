@@ -128,6 +128,8 @@ describe('endpoints that accept a key', () => {
     expect(endpoints().length).toBeGreaterThan(60);
     expect(namesOf(undefined)).toEqual([]);
     expect(namesOf('any')).toEqual([
+      'backend GET /api/hostmcp/tools',
+      'backend POST /api/hostmcp/tools',
       'backend POST /api/validate-key',
       'web GET /api/auth/token-gating/verify',
       'web GET /api/billing',

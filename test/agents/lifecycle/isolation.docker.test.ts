@@ -581,6 +581,16 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'POST /api/register-home': { ...missing, body: () => ({ userId: ada.id }) },
   'POST /api/register-link': { ...missing, body: () => ({ userId: ada.id }) },
   'GET /api/installations': { nobody: 401, bob: 200 },
+  'GET /api/hostmcp/tools': { nobody: 401, bob: 200 },
+  // A refusal is the result of the tool: test/mcp/ visits all tools.
+  'POST /api/hostmcp/tools': {
+    nobody: 401,
+    bob: 200,
+    body: () => ({
+      ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+      params: { name: 'agents_get', arguments: { id: agentId } },
+    }),
+  },
   'POST /api/invite/generate': { nobody: 401, bob: 201, body: () => ({}) },
   // The code is the proof.
   'POST /api/invite/validate': {

@@ -1,0 +1,134 @@
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import {
+  ListToolsRequestSchema,
+  SUPPORTED_PROTOCOL_VERSIONS,
+  type CallToolResult,
+} from '@modelcontextprotocol/sdk/types.js';
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import * as z from 'zod';
+import { BadRequestError } from '../../src/lib/errors.js';
+import { isObject } from '../../src/lib/json.js';
+import type { Answer } from '../http/answer.js';
+import type { CallEndpoint, Given } from '../http/endpoint.js';
+import type { Tool } from './tool.js';
+
+export const PROTOCOL_VERSIONS: readonly string[] = SUPPORTED_PROTOCOL_VERSIONS;
+
+/** Any object: a tool's endpoint checks the arguments, and names faults as everywhere. */
+const ARGUMENTS = z.looseObject({});
+
+/** Never used for tools without a schema of results, and expensive to make. */
+const SCHEMA_VALIDATOR = new AjvJsonSchemaValidator();
+
+/** Answers are JSON whatever the client accepts, so that simple programs are served as well. */
+const JSON_BOTH_WAYS = {
+  accept: 'application/json, text/event-stream',
+  'content-type': 'application/json',
+};
+
+/** A request of the MCP endpoint. */
+export interface McpRequest {
+  readonly url: string;
+  /** Undefined in requests of clients that do not yet know the version. */
+  readonly protocolVersion: string | undefined;
+  /** Messages of JSON-RPC, parsed and unchecked. */
+  readonly body: unknown;
+  readonly call: CallEndpoint;
+}
+
+/** An answer of the MCP endpoint; without a body for 202. */
+export interface McpAnswer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** A server of the Model Context Protocol without sessions: each request is complete. */
+export class McpGateway {
+  readonly #tools: readonly Tool[];
+  readonly #info: { readonly name: string; readonly version: string };
+  readonly #listed: { readonly tools: ReturnType<typeof shownTool>[] };
+
+  constructor(tools: readonly Tool[], info: { readonly name: string; readonly version: string }) {
+    this.#tools = tools;
+    this.#info = info;
+    this.#listed = { tools: tools.map(shownTool) };
+  }
+
+  /** Answers the messages of one request, which has a transport and a server of its own. */
+  async answer({ body, call, protocolVersion, url }: McpRequest): Promise<McpAnswer> {
+    const server = this.#serverFor(call);
+    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+    await server.connect(transport);
+    try {
+      const headers = {
+        ...JSON_BOTH_WAYS,
+        ...(protocolVersion !== undefined && { 'mcp-protocol-version': protocolVersion }),
+      };
+      const request = new Request(url, { method: 'POST', headers });
+      const response = await transport.handleRequest(request, { parsedBody: answerable(body) });
+      const { status } = response;
+      return { status, body: response.body === null ? undefined : await response.json() };
+    } finally {
+      await server.close();
+    }
+  }
+
+  #serverFor(call: CallEndpoint): McpServer {
+    const server = new McpServer(this.#info, {
+      capabilities: { tools: {} },
+      jsonSchemaValidator: SCHEMA_VALIDATOR,
+    });
+    for (const tool of this.#tools) {
+      server.registerTool(tool.name, { inputSchema: ARGUMENTS }, (args) => run(tool, args, call));
+    }
+    server.server.registerCapabilities({ tools: { listChanged: false } });
+    server.server.setRequestHandler(ListToolsRequestSchema, () => this.#listed);
+    return server;
+  }
+}
+
+/** Returns a tool as clients see it. */
+export function shownTool({ annotations, description, inputSchema, name }: Tool) {
+  return { name, title: annotations.title, description, inputSchema, annotations };
+}
+
+async function run(
+  { endpoint, partsOf }: Tool,
+  args: Readonly<Record<string, unknown>>,
+  call: CallEndpoint,
+): Promise<CallToolResult> {
+  let parts: Given;
+  try {
+    parts = partsOf(args);
+  } catch (error) {
+    if (!(error instanceof BadRequestError)) throw error;
+    return { content: [textOf(JSON.stringify({ error: error.message }))], isError: true };
+  }
+  const answer = await call(endpoint, parts);
+  const content = [textOf(typeof answer.body === 'string' ? answer.body : '{}')];
+  if (answer.status >= 400) return { content, isError: true };
+  const cursor = nextCursor(answer);
+  return cursor === undefined
+    ? { content }
+    : { content: [...content, textOf(`More: call again with cursor ${cursor}`)] };
+}
+
+const textOf = (text: string) => ({ type: 'text' as const, text });
+
+/** Returns the cursor of the next page, which the endpoint names in `Link`. */
+function nextCursor({ headers }: Answer): string | undefined {
+  const link = headers?.Link;
+  const [, query] = typeof link === 'string' ? (/^<[^?>]*\?([^>]*)>/.exec(link) ?? []) : [];
+  return new URLSearchParams(query).get('cursor') ?? undefined;
+}
+
+/**
+ * Returns the messages without cancellations: nothing of an earlier request runs here, and the transport would
+ * wait for ever for the answer to a request that the same batch cancels.
+ */
+function answerable(body: unknown): unknown {
+  if (!Array.isArray(body)) return body;
+  const kept = body.filter((each) => !isObject(each) || each.method !== 'notifications/cancelled');
+  return kept.length === 0 ? body : kept;
+}
