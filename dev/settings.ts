@@ -19,6 +19,11 @@ export const launcherSettings = area(
       choice('auto', 'never').prefault('auto'),
       '`never`: install and start no Docker, only use one that answers',
     ),
+    manageIcecast: variable(
+      'MANAGE_ICECAST',
+      choice('auto', 'never').prefault('auto'),
+      '`never`: install and start no Icecast, so that radio needs `RADIO_ICECAST_URL`',
+    ),
     temporalCli: variable('TEMPORAL_CLI_PATH', text.optional(), "Temporal's CLI", {
       whenUnset: 'found or fetched',
     }),
@@ -29,7 +34,11 @@ export const launcherSettings = area(
       { whenUnset: 'found or fetched' },
     ),
   }),
-  ({ manageDocker, ...values }) => ({ ...values, manageDocker: manageDocker === 'auto' }),
+  ({ manageDocker, manageIcecast, ...values }) => ({
+    ...values,
+    manageDocker: manageDocker === 'auto',
+    manageIcecast: manageIcecast === 'auto',
+  }),
 );
 
 /** The product's settings, and the launcher's own. */

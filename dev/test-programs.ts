@@ -34,6 +34,14 @@ export const obtainChromium = () =>
     purpose: 'the tests of the pages',
   });
 
+/** @returns the path of Debian's ffmpeg, a source of the radio; undefined if it cannot be obtained. */
+export const obtainFfmpeg = () =>
+  obtain({ names: ['ffmpeg'], package: 'ffmpeg', purpose: 'the tests of the radio' });
+
+/** @returns the path of ezstream, a source by libshout; undefined if it cannot be obtained. */
+export const obtainEzstream = () =>
+  obtain({ names: ['ezstream'], package: 'ezstream', purpose: 'the tests of the radio' });
+
 /** Finds a program; a missing one is installed if root can do so. */
 async function obtain(wanted: TestProgram): Promise<string | undefined> {
   const found = await find(wanted.names);

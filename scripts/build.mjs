@@ -32,6 +32,7 @@ const PRODUCT = [
   'scripts/admin-links.ts',
   'scripts/check-ledger.ts',
   'scripts/doctor.ts',
+  'scripts/icecast-config.ts',
   'scripts/migrate.ts',
   'scripts/rotate-keys.ts',
 ];

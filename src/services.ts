@@ -98,6 +98,9 @@ import { Escrow, escrowTerms } from './money/sessions/escrow.js';
 import { SessionLookup } from './money/sessions/find-session.js';
 import { PaymentSessions } from './money/sessions/payment-sessions.js';
 import { SessionWatch } from './money/sessions/session-watch.js';
+import { RadioAdmission } from './radio/admission.js';
+import { Icecast } from './radio/icecast.js';
+import { RadioStreams } from './radio/streams.js';
 import type { Settings } from './settings.js';
 import { RoyaltySplits } from './money/splits/royalty-splits.js';
 import { SplitPayments } from './money/splits/split-payments.js';
@@ -173,6 +176,8 @@ export interface ApiServices {
   readonly planCheckouts: PlanCheckouts;
   readonly processorEvents: ProcessorEvents;
   readonly providers: SignInProviders;
+  readonly radioAdmission: RadioAdmission;
+  readonly radioStreams: RadioStreams;
   readonly refusals: Refusals;
   readonly secrets: SecretBox;
   readonly sessionDebits: SessionDebits;
@@ -272,6 +277,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const { models } = ai;
   const operations = agentOperations(foundation, models);
   const x402 = new X402Gateway(x402Url);
+  const tokenGate = new TokenGate(settings.chain);
   return {
     agentsBySubdomain: new AgentsBySubdomain(database),
     agentWallets: new AgentWallets({ secrets, chain }),
@@ -356,6 +362,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     emailEvents: new EmailEvents(database, settings.email),
     processorEvents: new ProcessorEvents(database, processor),
     providers: createSignInProviders(settings),
+    radioAdmission: new RadioAdmission({ database, gate: tokenGate, log }),
+    radioStreams: new RadioStreams({ database, gate: tokenGate, settings: settings.radio }),
     refusals: new Refusals(database, log),
     secrets,
     sessionDebits: new SessionDebits(database, settings.paymentSessions),
@@ -368,7 +376,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       }),
       tokens: new FarcasterTokens(database),
     },
-    tokenGate: new TokenGate(settings.chain),
+    tokenGate,
     usdc: new Usdc(settings.chain),
     userWallets: new UserWallets({ secrets, provider: walletProvider }),
     walletProvider,
@@ -404,6 +412,7 @@ export const createAccountDeletions = (
       }),
       secrets: secretBox(foundation.settings),
       identityProvider: createSignInProviders(foundation.settings).google,
+      icecast: foundation.settings.radio.icecast && new Icecast(foundation.settings.radio.icecast),
       log: foundation.log,
     }),
   );

@@ -21,6 +21,7 @@ import { notificationSettings } from './notifications/settings.js';
 import { outboundSettings } from './platform/outbound/settings.js';
 import { paymentSessionSettings } from './money/sessions/settings.js';
 import { processSettings } from './platform/process/settings.js';
+import { radioSettings } from './radio/settings.js';
 import { retentionSettings } from './retention/settings.js';
 import { secretsSettings } from './platform/secrets/settings.js';
 import { temporalSettings } from './platform/temporal/settings.js';
@@ -53,6 +54,7 @@ export const AREAS = {
   notifications: notificationSettings,
   outbound: outboundSettings,
   feeds: feedSettings,
+  radio: radioSettings,
   retention: retentionSettings,
   workspace: workspaceSettings,
   process: processSettings,

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
+import { Icecast } from '../src/radio/icecast.js';
 import { runtimeImages } from '../src/docker/containers/image-name.js';
 import type { HostEgress } from '../src/docker/egress/host-egress.js';
 import type { RequestSeconds } from '../src/platform/http/request-seconds.js';
@@ -23,6 +24,7 @@ import { endX402PaymentsPeriodically } from './end-x402-payments.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { followDocker } from './follow-docker.js';
 import { followRowsPeriodically, type FollowedRows } from './follow-rows.js';
+import { lookAtRadioPeriodically } from './look-at-radio.js';
 import { handOverPeriodically, type Handed } from './hand-over.js';
 import {
   accountDeletions,
@@ -82,7 +84,8 @@ export const temporalPart = (temporal: PrepareDependencies): Part => ({
 });
 
 export function platformParts(worker: ConnectedWorker): Part[] {
-  const { client, database, gate, log, services, supervisors } = worker;
+  const { client, database, gate, log, services, settings, supervisors } = worker;
+  const icecast = settings.radio.icecast && new Icecast(settings.radio.icecast);
   const handOver = (name: string, rows: Handed): Part => ({
     name,
     run: (signal) => handOverPeriodically({ database, log }, rows, signal),
@@ -134,6 +137,15 @@ export function platformParts(worker: ConnectedWorker): Part[] {
       name: 'notifications',
       run: (signal) => sendNotifications({ database, notifier: services.notifier, log }, signal),
     },
+    ...(icecast
+      ? [
+          {
+            name: 'radio',
+            run: (signal: AbortSignal) =>
+              lookAtRadioPeriodically({ database, icecast, log }, signal),
+          },
+        ]
+      : []),
     { name: 'database gate', run: (signal) => gate.keep(database, log, signal) },
   ];
 }

@@ -3,6 +3,7 @@ import { isAdminById } from '../../src/accounts/accounts/users.js';
 import { admin } from '../auth/admin.js';
 import { apiKey } from '../auth/api-key.js';
 import { bearerOf, keyMatcher } from '../auth/bearer-token.js';
+import { icecastSecret } from '../auth/icecast.js';
 import { internalKey } from '../auth/internal-key.js';
 import { optionalBearer } from '../auth/optional-bearer.js';
 import { createListener, type Listener } from '../http/listener.js';
@@ -30,6 +31,7 @@ import { metricEndpoints } from './metrics.js';
 import { openAiEndpoints } from './openai.js';
 import { operationEndpoints } from './operations.js';
 import { paymentEndpoints } from './payments.js';
+import { radioEndpoints } from './radio.js';
 import { runtimeEndpoints } from './runtime.js';
 import { undergroundEventEndpoints } from './underground-events.js';
 import { undergroundWalletEndpoints } from './underground-wallets.js';
@@ -64,6 +66,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...undergroundEventEndpoints(dependencies),
     ...splitEndpoints(dependencies),
     ...busEndpoints(dependencies),
+    ...radioEndpoints(dependencies),
     ...browseEndpoints(dependencies),
     ...memoryEndpoints(dependencies),
     ...healthEndpoints(dependencies),
@@ -82,6 +85,7 @@ export function createBackend(dependencies: BackendDependencies): Listener {
     limits: [GENERAL_LIMIT, AI_LIMIT],
     authenticate: [
       internalKey.with(settings.http.internalApiKeys),
+      icecastSecret.with(settings.radio.icecast?.authSecret),
       apiKey.with((shown) => apiKeys.find(shown.apiKey)),
       admin.with({
         isAdmin: (userId) => isAdminById(database, userId, settings.accounts),

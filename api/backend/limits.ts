@@ -9,6 +9,8 @@ export const GENERAL_LIMIT: WideLimit = {
   windowMs,
   message: 'Too many requests, please slow down.',
   below: '/api/',
+  // All sources are one address there, that of Icecast.
+  except: ['/api/radio/authorize'],
 };
 
 /** Rate limit of all endpoints below `/api/ai/` (spec 8). */
@@ -18,6 +20,14 @@ export const AI_LIMIT: WideLimit = {
   windowMs,
   message: 'AI rate limit exceeded.',
   below: '/api/ai/',
+};
+
+/** Rate limit of Icecast's questions, which come from one address. */
+export const RADIO_LIMIT: RateLimit = {
+  name: 'radio',
+  max: 3_000,
+  windowMs,
+  message: 'Too many requests, please slow down.',
 };
 
 export const SPLITS_LIMIT: RateLimit = {

@@ -8,6 +8,7 @@ const number = (description: string): Json => ({ description, schema: { type: 'i
 /** The headers of answers that clients read, as the OpenAPI documents have them. */
 export const ANSWER_HEADERS = {
   'Content-Location': text('URL of the page after all redirects'),
+  'Icecast-Auth-User': text('`1` on an admission alone'),
   'Idempotent-Replayed': text('`true` if the answer is that of an earlier request with the key'),
   Link: text('`<…>; rel="next"`: the next page, until none is left'),
   Location: text('URL to go to'),

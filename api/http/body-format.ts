@@ -8,6 +8,9 @@ import { hasMoreValues } from './value-count.js';
 /** Size limit of bodies unless the endpoint allows more (spec 8). */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
+/** Size limit of forms. */
+const MAX_FORM_BYTES = 64 * 1024;
+
 /** Maximum number of JSON values: 1 MB with that many takes 10 ms to process; with more, up to 100 ms. */
 const MAX_VALUES = 50_000;
 /** Smaller JSON is not counted: it cannot hold enough values to matter. */
@@ -115,6 +118,21 @@ export function textBody<S extends z.ZodType<unknown, string>>(
       const text = bytes && textOf(bytes);
       refuseUnstorable(text, 'body');
       return check(text);
+    },
+  };
+}
+
+/** Declares a form, whose last value of a name counts. */
+export function formBody<S extends z.ZodType>(schema: S): BodyFormat<z.output<S>> {
+  const check = validator(schema, 'body');
+  return {
+    types: ['application/x-www-form-urlencoded'],
+    maxBytes: MAX_FORM_BYTES,
+    schema,
+    read(bytes = Buffer.alloc(0)) {
+      const form = Object.fromEntries(new URLSearchParams(textOf(bytes)));
+      refuseUnstorable(form, 'body');
+      return check(form);
     },
   };
 }

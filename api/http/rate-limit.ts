@@ -14,6 +14,8 @@ export interface RateLimit {
 /** A limit on all requests below a path, including paths without an endpoint. */
 export interface WideLimit extends RateLimit {
   readonly below: string;
+  /** Paths that the limit does not count. */
+  readonly except?: readonly string[];
 }
 
 export type Limits = RateLimit | readonly RateLimit[];
@@ -22,7 +24,10 @@ export function limitsOf(
   { limit = [], path }: { readonly limit?: Limits | undefined; readonly path: string },
   wide: readonly WideLimit[],
 ): readonly RateLimit[] {
-  return [...wide.filter(({ below }) => path.startsWith(below)), ...[limit].flat()];
+  const counted = wide.filter(
+    ({ below, except }) => path.startsWith(below) && !except?.includes(path),
+  );
+  return [...counted, ...[limit].flat()];
 }
 
 export interface Count {

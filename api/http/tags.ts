@@ -26,6 +26,7 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Pages', 'Pages for people, and readings of pages of the internet'],
   ['Payment sessions', 'Deposits of wallets for purchases without a transaction each'],
   ['Payments', "The platform's payments on the chain"],
+  ['Radio', 'Live audio: streams of users, their sources and players'],
   ['Runtime', 'Containers of agents on all hosts'],
   ['Scheduled tasks', 'Messages to agents at fixed times, and their answers'],
   ['Security events', 'Account events that the identity provider reports'],

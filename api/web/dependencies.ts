@@ -28,6 +28,7 @@ export interface WebDependencies extends Pick<
   | 'planCheckouts'
   | 'processorEvents'
   | 'providers'
+  | 'radioStreams'
   | 'refusals'
   | 'secrets'
   | 'scheduledTasks'

@@ -56,6 +56,9 @@ export const LIMITS = {
   newKeysOfUser: perMinute('keys-of-user', 60),
   /** Verifications per user, from any address and by all keys. */
   verificationsOfUser: perMinute('verifications-of-user', UNSTATED),
+  radio: perMinute('radio', 100),
+  /** New streams per user, from any address and by all keys. */
+  radioStreamsOfUser: perMinute('radio-streams-of-user', 30),
   swarms: perMinute('swarms', 60),
   /** New swarms and changes per user, from any address and by all keys. */
   swarmsOfUser: perMinute('swarms-of-user', 30),

@@ -42,6 +42,7 @@ import { providerEndpoints } from './providers.js';
 import { channelProvisionEndpoints } from './provision-channels.js';
 import { provisionEndpoints } from './provision.js';
 import { securityEventEndpoints } from './security-events.js';
+import { radioEndpoints } from './radio.js';
 import { scheduledTaskEndpoints } from './scheduled-tasks.js';
 import { sessionEndpoints } from './sessions.js';
 import { swarmEndpoints } from './swarms.js';
@@ -93,6 +94,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...healthEndpoints(),
     ...swarmEndpoints(dependencies),
     ...splitEndpoints(dependencies),
+    ...radioEndpoints(dependencies),
     ...scheduledTaskEndpoints(dependencies),
     ...skillEndpoints(dependencies),
     ...browseEndpoints(dependencies),

@@ -10,6 +10,8 @@ import {
   CleanupPendingError,
   type AccountCleanup,
 } from '../accounts/accounts/account-deletions.js';
+import { endSource, type Icecast } from '../radio/icecast.js';
+import { mountOf, type Mount } from '../radio/mounts.js';
 import { OPEN_STATUSES } from '../types/split-states.js';
 import { revokeRefreshToken, type TokenRevoker } from '../accounts/accounts/identities.js';
 import { takeBackReferralCredits } from '../accounts/accounts/referral-credits.js';
@@ -30,6 +32,8 @@ interface AreaParts {
   readonly secrets: SecretBox;
   /** Undefined when no identity provider is configured. */
   readonly identityProvider: TokenRevoker | undefined;
+  /** Undefined without a radio. */
+  readonly icecast: Pick<Icecast, 'endSource'> | undefined;
   readonly log: Logger;
 }
 
@@ -44,6 +48,7 @@ export function accountCleanups(parts: AreaParts): readonly AccountCleanup[] {
     refreshTokens(parts),
     splits(parts.database),
     referralCredits(parts.database),
+    radio(parts.database, parts.icecast),
   ];
 }
 
@@ -139,7 +144,9 @@ const scheduledTasks = (database: Database): AccountCleanup => ({
 });
 
 /** Revokes refresh tokens at the identity provider; a permanent failure does not block the deletion. */
-const refreshTokens = (parts: Omit<AreaParts, 'operations' | 'planEndings'>): AccountCleanup => ({
+const refreshTokens = (
+  parts: Omit<AreaParts, 'icecast' | 'operations' | 'planEndings'>,
+): AccountCleanup => ({
   name: 'refresh tokens',
   async release({ userId, requestedAt }) {
     const { database, identityProvider, log, secrets } = parts;
@@ -179,4 +186,21 @@ const splits = (database: Database): AccountCleanup => ({
 const referralCredits = (database: Database): AccountCleanup => ({
   name: 'referral credits',
   release: ({ userId }) => takeBackReferralCredits(database, userId),
+});
+
+/** Removes the streams and ends their sources. */
+const radio = (
+  database: Database,
+  icecast: Pick<Icecast, 'endSource'> | undefined,
+): AccountCleanup => ({
+  name: 'radio',
+  async release({ userId }) {
+    const removed = await database
+      .asUser(userId)
+      .query<Mount>('DELETE FROM radio_streams WHERE user_id = $userId RETURNING id, format', {
+        userId,
+      });
+    if (!icecast) return;
+    await Promise.all(removed.map((stream) => endSource(icecast, mountOf(stream))));
+  },
 });

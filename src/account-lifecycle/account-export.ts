@@ -120,6 +120,11 @@ export async function exportAccount(
       { userId },
       '',
     ),
+    radioStreams: await list(
+      `SELECT id, agent_id AS "agentId", title, description, genre, format, bitrate,
+              peak_listeners AS "peakListeners", created_at AS "createdAt"
+         FROM radio_streams WHERE user_id = $userId ORDER BY created_at, id`,
+    ),
     scheduledTasks: paged(
       tenant,
       `SELECT id AS position, id, agent_id AS "agentId", name, message, schedule, timezone, enabled,

@@ -174,6 +174,7 @@ export const ERROR_CODES = {
     status: 409,
     cause: 'only a partial or failed split can be retried; with `status`',
   },
+  STREAM_LIMIT_REACHED: { status: 409, cause: 'you have `limit` radio streams: delete one first' },
   SUBSCRIPTION_REQUIRED: { status: 402, cause: 'you have no active subscription' },
   SWARM_LIMIT_REACHED: {
     status: 429,

@@ -40,6 +40,8 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/logs/:agentId/stop',
   '/api/payproc/storage-upgrade',
   '/api/memory',
+  // Icecast's form, which has more fields than are read.
+  '/api/radio/authorize',
   '/api/register',
   '/api/scheduled-tasks',
   '/api/register-home',

@@ -60,6 +60,8 @@ function secrets(): Readonly<Record<string, readonly [value: string, secret: str
     SMTP_URL: keyed('smtp://user:', '@127.0.0.1:1'),
     PAYPROC_SECRET_KEY: keyed('sk_test_'),
     PAYPROC_WEBHOOK_SECRET: keyed('whsec_'),
+    RADIO_ADMIN_PASSWORD: keyed(''),
+    RADIO_AUTH_SECRET: keyed(''),
     SUMMARIZER_KEY: keyed(''),
     TELEGRAM_BOT_TOKEN: keyed('1:'),
     TEMPORAL_API_KEY: keyed(''),

@@ -100,6 +100,11 @@ const AWAY = {
   'POST /api/browse/git-sync': [500],
   'POST /api/settings/identities/google': [502, 503],
   'POST /api/settings/identities/github': [503],
+  'GET /api/radio/live': [503],
+  'GET /api/radio/streams': [503],
+  'POST /api/radio/streams': [503],
+  'DELETE /api/radio/streams': [503],
+  'POST /api/radio/authorize': [503],
   'GET /api/x402': [503],
   'POST /api/x402': [500],
 };

@@ -80,6 +80,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   scheduled_task_runs: bound('100 for each task', { kind: 'task-runs' }),
   agent_emails: bound('600 an hour for each agent', { kind: 'emails' }),
   agent_verifications: bound('10 a minute for each user', { kind: 'verifications' }),
+  radio_streams: bound('20 for each user', { with: 'users' }),
   swarms: bound('200 for each user', { kind: 'swarms' }),
   swarm_members: bound('20 for each swarm', { with: 'swarms' }),
   bus_webhooks: bound('one for each agent', { with: 'agents' }),

@@ -25,6 +25,7 @@ test('npm run build builds exactly the production code, without tests, benchmark
     'scripts/admin-links.js',
     'scripts/check-ledger.js',
     'scripts/doctor.js',
+    'scripts/icecast-config.js',
     'scripts/migrate.js',
     'scripts/rotate-keys.js',
   ]);

@@ -22,6 +22,7 @@ import * as payments from './tables/payments.js';
 import * as pendingNotifications from './tables/pending-notifications.js';
 import * as proofs from './tables/proofs.js';
 import * as providerWebhooks from './tables/provider-webhooks.js';
+import * as radio from './tables/radio.js';
 import * as records from './tables/records.js';
 import * as scheduledTasks from './tables/scheduled-tasks.js';
 import * as securityEvents from './tables/security-events.js';
@@ -72,6 +73,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(x402Payments),
   ...Object.values(billing),
   ...Object.values(feeds),
+  ...Object.values(radio),
   ...Object.values(bus),
   ...Object.values(swarms),
   ...Object.values(verifications),

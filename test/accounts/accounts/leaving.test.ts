@@ -142,7 +142,13 @@ const planEndings = { endAll: () => Promise.resolve(0) };
 const deletions = (removals = new Removals(), identityProvider: TokenRevoker = revoker()) => {
   const { secrets, log } = alone.dependencies;
   const shared = { database: database.db, secrets, log };
-  const parts = { ...shared, operations: removals, planEndings, identityProvider };
+  const parts = {
+    ...shared,
+    operations: removals,
+    planEndings,
+    identityProvider,
+    icecast: undefined,
+  };
   return new AccountDeletions(database.db, accountCleanups(parts));
 };
 
@@ -544,6 +550,7 @@ describe('the export of an account', () => {
         'usage',
         'verifications',
         'swarms',
+        'radioStreams',
         'scheduledTasks',
         'scheduledTaskRuns',
         'emails',

@@ -45,6 +45,7 @@ let wallet: string;
 let identityId: string;
 let splitId: string;
 let swarmId: string;
+let streamId: string;
 let bobsAgentId: string;
 let bobsKey: string;
 let bobsTokens: string[];
@@ -56,6 +57,7 @@ const SECRET_NAME = 'the secret project';
 const SECRET_KEY_NAME = 'key to the secret project';
 const SECRET_IDENTITY = 'login of the secret project';
 const SECRET_MESSAGE = 'a secret question';
+const SECRET_STREAM = 'stream of the secret project';
 const SECRET_SPLIT = 'split of the secret project';
 /** The name of a private skill, which others may use as well. */
 const SECRET_SKILL = 'skill-of-the-project';
@@ -64,7 +66,15 @@ const SECRET_CREDENTIAL = { name: 'SECRET_PROJECT_TOKEN', value: 'token of the s
 
 beforeAll(async () => {
   // Health is checked once before the tests, so that any later change is caused by a request.
-  platform = await testPlatform({ env: { WATCHDOG_CHECK_INTERVAL: '60m' } });
+  platform = await testPlatform({
+    env: {
+      WATCHDOG_CHECK_INTERVAL: '60m',
+      // No Icecast answers.
+      RADIO_ICECAST_URL: 'http://127.0.0.1:1',
+      RADIO_ADMIN_PASSWORD: 'a'.repeat(32),
+      RADIO_AUTH_SECRET: 'b'.repeat(32),
+    },
+  });
   summarizer = await testSummarizer(({ headers, method }, response) => {
     // A page that shows all it received.
     response.writeHead(200, { 'content-type': 'text/html' });
@@ -102,6 +112,7 @@ beforeAll(async () => {
       db.Identity.create({ ...identity, userId: ada.id, subject: '1', label: SECRET_IDENTITY }),
     );
   splitId = await splitOfAda();
+  streamId = await streamOfAda();
   const second = await platform.web(ada, 'POST', '/api/agents/provision', { body: newAgent() });
   const swarm = await platform.web(ada, 'POST', '/api/swarms', {
     body: { name: SECRET_NAME, task: SECRET_MESSAGE, agentIds: [agentId, second.body.agent.id] },
@@ -123,6 +134,7 @@ beforeAll(async () => {
     SECRET_KEY_NAME,
     SECRET_IDENTITY,
     SECRET_SPLIT,
+    SECRET_STREAM,
     SECRET_SKILL_TEXT,
     identityId,
     SECRET_CREDENTIAL.name,
@@ -142,6 +154,17 @@ afterAll(async () => {
   await summarizer?.close();
   await platform?.close();
 });
+
+/** Stores a stream of the radio. */
+async function streamOfAda(): Promise<string> {
+  const id = randomUUID();
+  await platform.db.asUser(ada.id).query(
+    `INSERT INTO radio_streams (id, user_id, title, format, password_hash)
+     VALUES ($id, $userId, $title, 'mp3', 'hash')`,
+    { id, userId: ada.id, title: SECRET_STREAM },
+  );
+  return id;
+}
 
 /** Stores a royalty split that was paid in part. */
 async function splitOfAda(): Promise<string> {
@@ -379,6 +402,12 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /api/models': { nobody: 401, bob: 200 },
   // Equal for every user.
   'GET /api/datafeeds': { nobody: 401, bob: 200 },
+  // Equal for every user, and away without Icecast.
+  'GET /api/radio/live': { nobody: 401, bob: 503 },
+  'GET /api/radio/streams': { ...missing, query: () => `?id=${streamId}` },
+  // No token is configured.
+  'POST /api/radio/streams': { nobody: 401, bob: 503, body: () => ({ title: 'Night', agentId }) },
+  'DELETE /api/radio/streams': { ...missing, query: () => `?id=${streamId}` },
   'GET /api/demo/chat': { nobody: 200, bob: 200 },
   'POST /api/demo/chat': { nobody: 200, bob: 200, body: () => ({ message: 'hello' }) },
   'GET /api/instance/:userId': missing,
@@ -580,6 +609,8 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /health': { nobody: 200, bob: 200 },
   'POST /api/register-home': { ...missing, body: () => ({ userId: ada.id }) },
   'POST /api/register-link': { ...missing, body: () => ({ userId: ada.id }) },
+  // Icecast alone has the secret.
+  'POST /api/radio/authorize': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/installations': { nobody: 401, bob: 200 },
   'GET /api/hostmcp/tools': { nobody: 401, bob: 200 },
   // A refusal is the result of the tool: test/mcp/ visits all tools.

@@ -18,6 +18,8 @@ export interface Person extends TestAccount {
 export interface WalletSite {
   readonly database: TestDatabase;
   readonly dependencies: Awaited<ReturnType<typeof databaseAlone>>['dependencies'];
+  /** Address of the backend, for programs that call it themselves. */
+  readonly backendUrl: string;
   /** All log lines of the listeners, one JSON object per line. */
   readonly logged: readonly string[];
   person(): Promise<Person>;
@@ -55,6 +57,7 @@ export async function walletSite(
   return {
     database,
     dependencies: alone.dependencies,
+    backendUrl: backend.url,
     logged: lines,
     async person() {
       const account = await makeAccount(database.db);

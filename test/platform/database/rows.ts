@@ -115,6 +115,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     merge: 'done',
     settled_at: now,
   }),
+  radio_streams: () => ({ format: 'mp3' }),
   swarm_members: (user, n) => ({
     swarm_id: `${user}-swarm-1`,
     agent_id: `${user}-agent-${n}`,

@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 /**
- * Fate of a request: `deaf` delivers it and drops the response, `lost` drops it, a number is an error
- * code, and a result replaces the node's.
+ * Fate of a request: `deaf` delivers it and drops the response, `lost` drops it, `hung` never answers it, a
+ * number is an error code, and a result replaces the node's.
  */
-export type Fate = 'passed' | 'deaf' | 'lost' | number | { readonly result: unknown };
+export type Fate = 'passed' | 'deaf' | 'hung' | 'lost' | number | { readonly result: unknown };
 
 /** A proxy before a node that fails requests as a network does. */
 export interface RpcProxy {
@@ -25,6 +25,7 @@ export async function rpcProxy(nodeUrl: string): Promise<RpcProxy> {
       const { id, method } = JSON.parse(body) as { id: number; method: string };
       const fate = proxy.fate(method, body) ?? 'passed';
       if (fate === 'lost') return response.destroy();
+      if (fate === 'hung') return undefined;
       if (typeof fate === 'number') {
         const error = { code: fate, message: 'error set by the test' };
         response.setHeader('content-type', 'application/json');

@@ -40,6 +40,7 @@ import { migration as installations } from './039-installations.js';
 import { migration as skills } from './040-skills.js';
 import { migration as videos } from './041-videos.js';
 import { migration as agentEmails } from './042-agent-emails.js';
+import { migration as radio } from './043-radio.js';
 import { migration as fleet } from './044-fleet.js';
 import { migration as withdrawnSkills } from './046-withdrawn-skills.js';
 import type { Migration } from './migration.js';
@@ -98,6 +99,7 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '040-skills', migration: skills },
   { name: '041-videos', migration: videos },
   { name: '042-agent-emails', migration: agentEmails },
+  { name: '043-radio', migration: radio },
   { name: '044-fleet', migration: fleet },
   { name: '046-withdrawn-skills', migration: withdrawnSkills },
 ];

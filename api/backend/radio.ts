@@ -1,0 +1,43 @@
+import * as z from 'zod';
+import { ForbiddenError } from '../../src/lib/errors.js';
+import { icecastSecret } from '../auth/icecast.js';
+import { formBody } from '../http/body-format.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import type { BackendDependencies } from './dependencies.js';
+import { RADIO_LIMIT } from './limits.js';
+
+const radio = area({ tag: 'Radio', auth: icecastSecret });
+
+/** Creates `POST /api/radio/authorize`, which Icecast asks for each source and each title. */
+export function radioEndpoints({ radioAdmission }: Pick<BackendDependencies, 'radioAdmission'>) {
+  return [
+    radio({
+      method: 'POST',
+      path: '/api/radio/authorize',
+      operationId: 'authorizeSource',
+      summary: 'Ask whether a source is admitted',
+      limit: RADIO_LIMIT,
+      body: formBody(
+        z.object({
+          action: z.literal('stream_auth'),
+          mount: z.string().max(1_000),
+          user: z.string().max(1_000).default(''),
+          pass: z.string().max(1_000).default(''),
+          admin: z.literal('1').optional().describe('Present for a new title'),
+        }),
+      ),
+      responses: { 200: 'empty' },
+      answerHeaders: ['Icecast-Auth-User'],
+      errors: [403],
+      async handler({ body: { admin, mount, pass: password, user } }) {
+        const isTitle = admin !== undefined;
+        if (!(await radioAdmission.admits({ mount, user, password, isTitle }))) {
+          throw new ForbiddenError('The source is not admitted');
+        }
+        // Icecast admits by this header alone, whatever the status: no other answer has it.
+        return reply(200, undefined, { 'Icecast-Auth-User': '1' });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,120 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { Logger } from 'pino';
+import { checkGate } from '../accounts/token-gating/check-gate.js';
+import type { TokenGate } from '../accounts/token-gating/token-gate.js';
+import { setBounded } from '../lib/bounded-map.js';
+import type { Database } from '../platform/database/database.js';
+import { readMount, type Mount } from './mounts.js';
+import { passwordHash } from './streams.js';
+
+/** Milliseconds for an answer: Icecast asks one question at a time, and its listeners wait behind it. */
+const ANSWER_MS = 1_800;
+
+/** Milliseconds for which everything is refused after a question that could not be answered in time. */
+const CLOSED_MS = 5_000;
+
+/** Milliseconds for which a hash is kept, so that wrong passwords cost no reading of the database. */
+const HASH_KEPT_MS = 10_000;
+const MAX_HASHES = 10_000;
+
+/** The user name of all sources. */
+const SOURCE_USER = 'source';
+
+/** A source's question, as Icecast passes it on. */
+export interface Asked {
+  readonly mount: string;
+  readonly user: string;
+  readonly password: string;
+  /** True for a new title of a source that is connected. */
+  readonly isTitle: boolean;
+}
+
+interface KnownHash {
+  /** Undefined for a mount without a stream. */
+  readonly hash: string | undefined;
+  readonly until: number;
+}
+
+interface Owner {
+  readonly userId: string;
+  readonly hash: string;
+}
+
+interface Parts {
+  readonly database: Database;
+  readonly gate: TokenGate;
+  readonly log: Logger;
+  readonly now?: () => number;
+}
+
+/** Decides which sources Icecast admits. Every question is answered within two seconds. */
+export class RadioAdmission {
+  readonly #parts: Parts;
+  readonly #now: () => number;
+  readonly #hashes = new Map<string, KnownHash>();
+  #closedUntil = -Infinity;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#now = parts.now ?? (() => performance.now());
+  }
+
+  /** Reports whether a source is admitted; never throws. */
+  async admits({ isTitle, mount: path, password, user }: Asked): Promise<boolean> {
+    const mount = readMount(path);
+    // Many clients ask without credentials first.
+    if (mount === undefined || user !== SOURCE_USER || password === '') return false;
+    if (this.#now() < this.#closedUntil) return false;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), ANSWER_MS);
+    });
+    try {
+      const checked = this.#checks(mount, passwordHash(password), isTitle);
+      const outcome = await Promise.race([checked, late]);
+      if (outcome !== 'late') return outcome;
+      this.#closedUntil = this.#now() + CLOSED_MS;
+      checked.catch(() => undefined); // its failure no longer matters
+      this.#parts.log.warn('a source was refused: database or chain did not answer in time');
+    } catch (error) {
+      this.#parts.log.warn({ err: error }, 'a source was refused: it could not be checked');
+    } finally {
+      clearTimeout(timer);
+    }
+    return false;
+  }
+
+  async #checks(mount: Mount, presented: string, isTitle: boolean): Promise<boolean> {
+    const kept = await this.#hashOf(mount);
+    if (kept === undefined || !isSame(kept, presented)) return false;
+    // Since the hash was read, the stream may have been removed.
+    const owner = await this.#ownerOf(mount);
+    if (!owner || !isSame(owner.hash, presented)) return false;
+    if (isTitle) return true;
+    const { database, gate } = this.#parts;
+    const { userId } = owner;
+    return (await checkGate(gate, database.asUser(userId), undefined, userId)).verified;
+  }
+
+  async #hashOf(mount: Mount): Promise<string | undefined> {
+    const key = `${mount.id}.${mount.format}`;
+    const known = this.#hashes.get(key);
+    if (known && this.#now() < known.until) return known.hash;
+    const hash = (await this.#ownerOf(mount))?.hash;
+    setBounded(this.#hashes, key, { hash, until: this.#now() + HASH_KEPT_MS }, MAX_HASHES);
+    return hash;
+  }
+
+  async #ownerOf({ format, id }: Mount): Promise<Owner | undefined> {
+    const [owner] = await this.#parts.database.asPlatform().query<Owner>(
+      `SELECT user_id AS "userId", password_hash AS hash FROM radio_streams
+        WHERE id = $id AND format = $format`,
+      { id, format },
+    );
+    return owner;
+  }
+}
+
+/** Compares two hashes in constant time. */
+const isSame = (a: string, b: string): boolean =>
+  a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));

@@ -1,0 +1,412 @@
+// @module-tag attack
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { obtainFfmpeg } from '../../dev/test-programs.js';
+import { TokenGate } from '../../src/accounts/token-gating/token-gate.js';
+import { Database } from '../../src/platform/database/database.js';
+import { RadioAdmission } from '../../src/radio/admission.js';
+import { Icecast } from '../../src/radio/icecast.js';
+import { readStats, type Source } from '../../src/radio/icecast-stats.js';
+import { lookAtRadio, reasonToEnd } from '../../src/radio/look.js';
+import type { Person } from '../money/wallets/support.js';
+import { newAddress, send } from '../support/http.js';
+import { startTcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/until.js';
+import {
+  ADMIN_PASSWORD,
+  AUTH_SECRET,
+  connectSource,
+  feed,
+  listen,
+  radioSite,
+  silentServer,
+  type RadioSite,
+  type Stream,
+} from './support.js';
+
+let site: RadioSite;
+let ada: Person;
+let bob: Person;
+let silent: Awaited<ReturnType<typeof silentServer>>;
+/** Calls of the node that the platform has made. */
+let calls = 0;
+
+beforeAll(async () => {
+  [site, silent] = await Promise.all([radioSite(), silentServer()]);
+  site.node.fate = () => {
+    calls++;
+    return undefined;
+  };
+  [ada, bob] = await Promise.all([site.holder(), site.person()]);
+});
+afterAll(async () => {
+  silent?.close();
+  await site?.close();
+});
+
+async function timed<T>(work: () => Promise<T>) {
+  const began = performance.now();
+  const result = await work();
+  return { result, ms: performance.now() - began };
+}
+
+const live = async () => (await site.web(bob, 'GET', '/api/radio/live')).body.streams;
+const isLive = async (id: string) => (await live()).find((each: { id: string }) => each.id === id);
+
+test('admits a source, lists its stream for all users, and lets players play it', async () => {
+  const made = await site.web(ada, 'POST', '/api/radio/streams', {
+    body: { title: 'Night', description: 'Slow music', genre: 'Ambient' },
+  });
+  expect(made.status).toBe(201);
+  const { sourcePassword: password, stream } = made.body;
+  expect(stream).toEqual({
+    id: expect.any(String),
+    title: 'Night',
+    description: 'Slow music',
+    genre: 'Ambient',
+    agentId: null,
+    format: 'mp3',
+    status: 'offline',
+    bitrate: null,
+    listeners: 0,
+    peakListeners: 0,
+    nowPlaying: null,
+    startedAt: null,
+    listenUrl: `${site.icecastUrl}/${stream.id}.mp3`,
+    createdAt: expect.any(String),
+  });
+  const ffmpeg = await obtainFfmpeg();
+  if (ffmpeg === undefined) throw new Error('ffmpeg is missing: install the package ffmpeg');
+  const target = stream.listenUrl.replace('http://', `icecast://source:${password}@`);
+  const input = ['-re', '-f', 'lavfi', '-i', 'sine=frequency=440:duration=60'];
+  const output = ['-b:a', '128k', '-content_type', 'audio/mpeg', '-f', 'mp3', target];
+  const source = spawn(ffmpeg, ['-loglevel', 'error', ...input, ...output], { stdio: 'ignore' });
+  const ended = new Promise((resolve) => source.once('exit', resolve));
+  try {
+    await until(() => isLive(stream.id));
+    const heard = await listen(stream.listenUrl, 8_000);
+    expect(heard).toMatchObject({ status: 200, headers: { 'content-type': 'audio/mpeg' } });
+    expect(heard.headers).toMatchObject({
+      'content-security-policy': "default-src 'none'; sandbox",
+      'x-content-type-options': 'nosniff',
+    });
+    // A frame of MPEG audio begins with eleven set bits.
+    expect(
+      heard.received.some((byte, at) => byte === 0xff && (heard.received[at + 1] ?? 0) >= 0xe0),
+    ).toBe(true);
+    const own = await site.web(ada, 'GET', `/api/radio/streams?id=${stream.id}`);
+    expect(own.body.stream).toMatchObject({ status: 'live', startedAt: expect.any(String) });
+  } finally {
+    source.kill('SIGKILL');
+    await ended;
+  }
+  await until(async () => (await isLive(stream.id)) === undefined);
+  expect(site.logged.join('\n')).not.toContain(password);
+});
+
+test('ends the source of a removed stream, which does not return', async () => {
+  const stream = await site.stream(ada);
+  const source = await connectSource(site.icecastUrl, stream);
+  expect(source.status).toMatch(/ 200 /);
+  const stop = feed(source);
+  await until(() => isLive(stream.id));
+  const path = `/api/radio/streams?id=${stream.id}`;
+  expect((await site.web(bob, 'DELETE', path)).status).toBe(404);
+  expect(await site.web(ada, 'DELETE', path)).toMatchObject({
+    status: 200,
+    body: { success: true },
+  });
+  await source.ended;
+  stop();
+  expect((await connectSource(site.icecastUrl, stream)).status).toMatch(/ 401 /);
+  expect((await site.web(ada, 'DELETE', path)).status).toBe(404);
+});
+
+describe('a stream is created', () => {
+  test('by a holder of the token alone', async () => {
+    const { body, status } = await site.web(bob, 'POST', '/api/radio/streams', {
+      body: { title: 'Night' },
+    });
+    expect([status, body.error]).toEqual([403, expect.stringContaining('linked wallets')]);
+    expect((await site.web(undefined, 'POST', '/api/radio/streams', { body: {} })).status).toBe(
+      401,
+    );
+  });
+
+  test('at most twenty times for a user, also by fifty requests at once', async () => {
+    const owner = await site.holder();
+    const ask = (_: unknown, n: number) =>
+      site.web(owner, 'POST', '/api/radio/streams', { body: { title: `Night ${n}` } });
+    expect(
+      (await Promise.all(Array.from({ length: 19 }, ask))).map(({ status }) => status),
+    ).toEqual(Array.from({ length: 19 }, () => 201));
+    await site.database.db.asPlatform().query(`DELETE FROM idempotency_keys`);
+    const last = await Promise.all(Array.from({ length: 11 }, ask));
+    expect(last.filter(({ status }) => status === 201)).toHaveLength(1);
+    const refused = last.find(({ status }) => status === 409);
+    expect(refused?.body).toMatchObject({ code: 'STREAM_LIMIT_REACHED', current: 20, limit: 20 });
+    const listed = await site.web(owner, 'GET', '/api/radio/streams?limit=15');
+    expect([listed.body.count, listed.headers.get('link')]).toEqual([15, expect.any(String)]);
+  });
+});
+
+describe('Icecast is answered', () => {
+  const basic = (secret: string) => `Basic ${Buffer.from(`icecast:${secret}`).toString('base64')}`;
+  const authorize = async (
+    form: Record<string, string>,
+    { authorization = basic(AUTH_SECRET), from = newAddress() } = {},
+  ) => {
+    const answer = await send(site.backendUrl, 'POST', '/api/radio/authorize', {
+      headers: { authorization, 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams(form).toString(),
+      from,
+    });
+    await answer.body?.cancel();
+    return [answer.status, answer.headers.get('icecast-auth-user')];
+  };
+  const rightFor = ({ mount, password: pass }: Stream) => ({
+    ...{ action: 'stream_auth', mount, user: 'source', pass, ip: '192.0.2.1' },
+  });
+
+  test('with the header of an admission for the right password alone', async () => {
+    const right = rightFor(await site.stream(ada));
+    expect(await authorize(right)).toEqual([200, '1']);
+    expect(await authorize({ ...right, admin: '1' })).toEqual([200, '1']);
+    const wrong: Record<string, string>[] = [
+      { ...right, pass: `${right.pass}x` },
+      { ...right, pass: '' },
+      { ...right, user: 'admin' },
+      { ...right, mount: right.mount.replace('mp3', 'ogg') },
+      { ...right, mount: `/${randomUUID()}.mp3` },
+      { ...right, mount: '/../admin' },
+    ];
+    for (const each of wrong) expect(await authorize(each)).toEqual([403, null]);
+    expect(await authorize({ ...right, action: 'listener_add' })).toEqual([400, null]);
+    expect(await authorize({ ...right, mount: '\0' })).toEqual([400, null]);
+    expect(await authorize(right, { authorization: basic('wrong') })).toEqual([401, null]);
+    expect(await authorize(right, { authorization: '' })).toEqual([401, null]);
+  });
+
+  test('more often than the limit of an address admits others', async () => {
+    const right = rightFor(await site.stream(ada));
+    const from = newAddress();
+    const asked = await Promise.all(
+      Array.from({ length: 130 }, () => authorize({ ...right, pass: 'wrong' }, { from })),
+    );
+    expect(asked.every(([status]) => status === 403)).toBe(true);
+    expect(await authorize(right, { from })).toEqual([200, '1']);
+  });
+
+  test('without a call of the chain for a wrong password or a new title', async () => {
+    const right = rightFor(await site.stream(await site.holder()));
+    const before = calls;
+    await authorize({ ...right, pass: 'wrong' });
+    await authorize({ ...right, admin: '1' });
+    expect(calls).toBe(before);
+  });
+
+  test('with a refusal for an owner who no longer holds the token', async () => {
+    const owner = await site.holder();
+    const right = rightFor(await site.stream(owner));
+    await site.database.db
+      .asUser(owner.id)
+      .query('DELETE FROM identities WHERE user_id = $userId', { userId: owner.id });
+    expect(await authorize(right)).toEqual([403, null]);
+    expect(await authorize({ ...right, admin: '1' })).toEqual([200, '1']);
+  });
+
+  test('within two seconds while the chain hangs, and at once afterwards', async () => {
+    const [first, second] = [await site.holder(), await site.holder()];
+    const streams = await Promise.all([site.stream(first), site.stream(second)]);
+    const [one, other] = streams.map(rightFor);
+    if (!one || !other) throw new Error('two streams were created');
+    const admission = new RadioAdmission({
+      database: site.database.db,
+      gate: new TokenGate({ platformToken: { ...site.token, rpcUrl: silent.url } }),
+      log: pino({ level: 'silent' }),
+    });
+    const ask = ({ mount, pass: password, user }: typeof one, isTitle = false) =>
+      timed(() => admission.admits({ mount, user, password, isTitle }));
+    const late = await ask(one);
+    expect(late).toMatchObject({ result: false });
+    expect(late.ms).toBeGreaterThan(1_500);
+    expect(late.ms).toBeLessThan(2_000);
+    const next = await ask(other, true);
+    expect(next).toMatchObject({ result: false });
+    expect(next.ms).toBeLessThan(100);
+  });
+
+  test('within two seconds while the database hangs', async () => {
+    const right = rightFor(await site.stream(ada));
+    const { host, port } = new URL(site.database.url);
+    const proxy = await startTcpProxy(`tcp://${host}`);
+    const database = new Database(site.database.url.replace(`:${port}/`, `:${proxy.port}/`));
+    let now = 0;
+    const { mount, pass: password, user } = right;
+    const { tokenGate: gate } = site.dependencies;
+    const log = pino({ level: 'silent' });
+    const admission = new RadioAdmission({ database, gate, log, now: () => now });
+    const ask = () => timed(() => admission.admits({ mount, user, password, isTitle: false }));
+    try {
+      expect(await ask()).toMatchObject({ result: true });
+      proxy.silence();
+      const late = await ask();
+      expect(late).toMatchObject({ result: false });
+      expect(late.ms).toBeLessThan(2_000);
+      proxy.mend();
+      now = 4_999;
+      expect(await ask()).toMatchObject({ result: false });
+      now = 5_001;
+      await until(async () => (await ask()).result);
+    } finally {
+      proxy.mend();
+      await database.close();
+      await proxy.close();
+    }
+  });
+});
+
+describe('titles and names', () => {
+  test('change no other entry, whatever they are', async () => {
+    const body = { title: '"><script>', description: '\u0001 -', genre: "'; --" };
+    const [plain, odd] = [await site.stream(ada), await site.stream(ada, body)];
+    const sources = await Promise.all(
+      [plain, odd].map((stream) => connectSource(site.icecastUrl, stream)),
+    );
+    const stops = sources.map((source) => feed(source));
+    const titleOf = async ({ id }: Stream) => (await isLive(id))?.nowPlaying;
+    const entitle = async ({ mount, password }: Stream, encoded: string) => {
+      const authorization = `Basic ${Buffer.from(`source:${password}`).toString('base64')}`;
+      const path = `/admin/metadata?mount=${mount}&mode=updinfo&song=${encoded}`;
+      const { status } = await fetch(`${site.icecastUrl}${path}`, { headers: { authorization } });
+      expect(status).toBe(200);
+    };
+    try {
+      await entitle(plain, 'Blue%20Train');
+      await until(async () => (await titleOf(plain)) === 'Blue Train');
+      const titles: [encoded: string, shown: string | null][] = [
+        ['-', '-'],
+        [
+          encodeURIComponent(`"'<b>&amp;]]></title></source><source mount="/x">`),
+          '"\'<b>&amp;]]></title></source><source mount="/x">',
+        ],
+        // XML has no such characters: Icecast leaves the title out.
+        ['%01%1b%5b31m%0a', null],
+        [encodeURIComponent('é'.repeat(300)), 'é'.repeat(200)],
+        ['', null],
+      ];
+      for (const [encoded, shown] of titles) {
+        await entitle(odd, encoded);
+        await until(async () => (await titleOf(odd)) === shown);
+        expect(await titleOf(plain)).toBe('Blue Train');
+      }
+      await entitle(odd, '%ff%fe%c3');
+      await until(async () => (await live()).length >= 2);
+      expect(await titleOf(plain)).toBe('Blue Train');
+      expect((await isLive(odd.id))?.title).toBe('"><script>');
+    } finally {
+      for (const stop of stops) stop();
+      for (const source of sources) source.close();
+    }
+  });
+});
+
+test('one of fifty sources at once has the place', async () => {
+  const stream = await site.stream(ada);
+  const stops: (() => void)[] = [];
+  const sources = await Promise.all(
+    Array.from({ length: 50 }, async () => {
+      const source = await connectSource(site.icecastUrl, stream);
+      // A silent source would lose its place while the others are asked about.
+      if (/ 200 /.test(source.status)) stops.push(feed(source));
+      return source;
+    }),
+  );
+  try {
+    expect(stops).toHaveLength(1);
+    expect(sources.filter(({ status }) => / 403 /.test(status))).toHaveLength(49);
+  } finally {
+    for (const stop of stops) stop();
+    for (const source of sources) source.close();
+  }
+});
+
+describe('a look', () => {
+  const look = (now?: () => number) =>
+    lookAtRadio({
+      database: site.database.db,
+      icecast: new Icecast({ url: site.icecastUrl, adminPassword: ADMIN_PASSWORD }),
+      log: site.dependencies.log,
+      ...(now && { now }),
+    });
+
+  test('ends sources of another content type, and those whose stream is removed', async () => {
+    const [page, gone, good] = await Promise.all([1, 2, 3].map(() => site.stream(ada)));
+    if (!page || !gone || !good) throw new Error('three streams were created');
+    const sources = await Promise.all([
+      connectSource(site.icecastUrl, { ...page, contentType: 'text/html' }),
+      connectSource(site.icecastUrl, gone),
+      connectSource(site.icecastUrl, good),
+    ]);
+    const [ofPage, ofGone, ofGood] = sources;
+    const stops = sources.map((source) => feed(source));
+    try {
+      for (const { id } of [page, gone, good]) await until(() => isLive(id));
+      await site.database.db
+        .asPlatform()
+        .query('DELETE FROM radio_streams WHERE id = $id', { id: gone.id });
+      await look();
+      await Promise.all([ofPage.ended, ofGone.ended]);
+      await until(async () => (await isLive(page.id)) === undefined);
+      expect((await isLive(good.id))?.status).toBe('live');
+      expect(ofGood.socket.destroyed).toBe(false);
+    } finally {
+      for (const stop of stops) stop();
+      for (const source of sources) source.close();
+    }
+  });
+});
+
+describe('a source may not stay', () => {
+  const now = Date.UTC(2026, 10, 28);
+  const source = (given: Partial<Source> = {}): Source => ({
+    ...{ mount: '/x.mp3', contentType: 'audio/mpeg', listeners: 0, peakListeners: 0 },
+    ...{ title: null, startedAt: new Date(now - 60_000), bytes: 0, ...given },
+  });
+  const counts = (bytesPerSecond: number, seconds = 30) =>
+    [0, seconds].map((at) => ({ at: at * 1_000, bytes: at * bytesPerSecond }));
+  const mp3 = { format: 'mp3' } as const;
+
+  test.each<[string, Parameters<typeof reasonToEnd>, string | undefined]>([
+    ['with 320 kbit/s', [source(), mp3, counts(40_000), now], undefined],
+    ['with much more', [source(), mp3, counts(60_000), now], 'more than 320 kbit/s'],
+    ['with much more for ten seconds', [source(), mp3, counts(60_000, 10), now], undefined],
+    ['without a byte', [source(), mp3, counts(0), now], 'no byte for 30 seconds'],
+    ['without a byte for ten seconds', [source(), mp3, counts(0, 10), now], undefined],
+    ['without a stream', [source(), undefined, [], now], 'no stream'],
+    ['of another format', [source(), { format: 'ogg' }, [], now], 'content type'],
+    [
+      'after twelve hours',
+      [source({ startedAt: new Date(now - 43_200_001) }), mp3, [], now],
+      'twelve hours',
+    ],
+  ])('%s: %#', (_title, given, reason) => {
+    expect(reasonToEnd(...given)).toBe(reason);
+  });
+});
+
+test('reads no part of an answer of Icecast, and no other document', () => {
+  const source = '<source mount="/a.mp3"><title>a</title></source>';
+  expect(readStats(`<?xml version="1.0"?><icestats>${source}</icestats>`)).toHaveLength(1);
+  for (const part of [
+    `<icestats>${source}`,
+    '<html></html>',
+    '',
+    '{}',
+    `<icestats>${source}</ices`,
+  ]) {
+    expect(readStats(part)).toBeUndefined();
+  }
+});
