@@ -8,10 +8,17 @@ export interface ServerPorts {
   readonly temporal: number;
   readonly temporalUi: number;
   readonly chain: number;
+  readonly icecast: number;
 }
 
 const PORTS_FILE = 'ports.json';
-const USUAL: ServerPorts = { postgres: 15432, temporal: 7233, temporalUi: 8233, chain: 8545 };
+const USUAL: ServerPorts = {
+  postgres: 15432,
+  temporal: 7233,
+  temporalUi: 8233,
+  chain: 8545,
+  icecast: 8000,
+};
 
 /** Returns the ports of the last start, so that links stay valid; other ports for those now in use. */
 export async function chooseServerPorts(dataDir: string): Promise<ServerPorts> {
@@ -39,6 +46,7 @@ async function choosePorts(file: string, wanted: Partial<ServerPorts>): Promise<
     temporal: await freePort(wanted.temporal),
     temporalUi: await freePort(wanted.temporalUi),
     chain: await freePort(wanted.chain),
+    icecast: await freePort(wanted.icecast),
   };
   writeFileSync(file, JSON.stringify(ports));
   return ports;

@@ -13,6 +13,8 @@ import { findLabelled } from './docker/labelled.js';
 import { obtainDocker, type Docker } from './docker/obtain-docker.js';
 import { startDockerDaemon } from './docker/docker-daemon.js';
 import { AGENT_IMAGE, EGRESS_IMAGE, obtainImage } from './images/obtain-image.js';
+import { obtainIcecast, startIcecast } from './radio/icecast.js';
+import { withRadio } from './radio/radio-environment.js';
 import { startPostgres } from './postgres/postgres.js';
 import { findTemporalCli } from './temporal/temporal-binary.js';
 import { startTemporal } from './temporal/temporal.js';
@@ -71,7 +73,7 @@ export class Platform {
     this.env = withMadeSecrets(serving, secrets);
   }
 
-  /** Starts PostgreSQL, Temporal, the chain and Docker concurrently. Returns the Docker engine. */
+  /** Starts PostgreSQL, Temporal, the chain, Icecast and Docker concurrently. Returns the Docker engine. */
   async startServers(): Promise<Docker> {
     const ports = await chooseServerPorts(this.#settings.dataDir);
     const [docker] = await Promise.all([
@@ -80,6 +82,7 @@ export class Platform {
       this.#startTemporal(ports),
       this.#startChain(ports),
       this.#startProcessor(),
+      this.#startRadio(ports),
     ]);
     return docker;
   }
@@ -181,6 +184,44 @@ export class Platform {
     this.#started.push({ name: 'The payment processor', stop: () => processor.close() });
     delete this.env.PAYPROC_SECRET_KEY_FILE;
     Object.assign(this.env, processor.env);
+  }
+
+  /** Starts Icecast for the holders of the platform's token. Everything but the radio works without it. */
+  async #startRadio(ports: ServerPorts): Promise<void> {
+    const { chain, dataDir, http, launcher, runDir } = this.#settings;
+    if (isSet(this.env, 'RADIO_ICECAST_URL')) return;
+    if (chain.platformToken === undefined) {
+      return say(
+        'There is no radio: PLATFORM_TOKEN_ADDRESS, whose holders could use it, is not set.',
+      );
+    }
+    if (!launcher.manageIcecast) {
+      return say('There is no radio: MANAGE_ICECAST is never, and RADIO_ICECAST_URL is not set.');
+    }
+    let program: string;
+    try {
+      program = await obtainIcecast({ manage: true });
+    } catch (error) {
+      if (!(error instanceof StartFailure)) throw error;
+      return say(`There is no radio: ${error.message}`);
+    }
+    const { env, icecast } = withRadio(this.env, ports.icecast);
+    const { adminPassword, authSecret } = icecast;
+    const start = () =>
+      startIcecast({
+        program,
+        dir: path.join(dataDir, 'radio'),
+        runDir,
+        port: ports.icecast,
+        backendUrl: http.backendUrl,
+        adminPassword,
+        authSecret,
+      });
+    const radio = await step(`Starting Icecast on port ${ports.icecast}`, () =>
+      keepRunning('Icecast', start),
+    );
+    this.#started.push({ name: 'Icecast', stop: () => radio.stop() });
+    Object.assign(this.env, env);
   }
 
   async #startPostgres(ports: ServerPorts): Promise<void> {
