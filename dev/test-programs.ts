@@ -42,6 +42,10 @@ export const obtainFfmpeg = () =>
 export const obtainEzstream = () =>
   obtain({ names: ['ezstream'], package: 'ezstream', purpose: 'the tests of the radio' });
 
+/** @returns the path of HAProxy, which ends TLS before Icecast; undefined if it cannot be obtained. */
+export const obtainHaproxy = () =>
+  obtain({ names: ['haproxy'], package: 'haproxy', purpose: 'the tests of the radio' });
+
 /** Finds a program; a missing one is installed if root can do so. */
 async function obtain(wanted: TestProgram): Promise<string | undefined> {
   const found = await find(wanted.names);

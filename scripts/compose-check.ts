@@ -7,6 +7,7 @@ import { readSettings } from '../dev/settings.js';
 import { runScript } from '../src/run-script.js';
 import { findCompose, loadProject } from './compose-loader.js';
 import {
+  ALL_PROFILES,
   composeFaults,
   composeProject,
   EXAMPLE_VARIABLES,
@@ -18,7 +19,9 @@ await runScript(main, StartFailure);
 async function main(): Promise<void> {
   const { process: settings } = readSettings(process.env);
   const compose = await findCompose(settings.cacheDir);
-  const project = composeProject.parse(await loadProject(compose, EXAMPLE_VARIABLES));
+  const project = composeProject.parse(
+    await loadProject(compose, { ...EXAMPLE_VARIABLES, ...ALL_PROFILES }),
+  );
   const read = (file: string) => readFile(path.join(projectRoot, file), 'utf8');
   const [file, tracked, example] = await Promise.all(
     ['docker-compose.yml', '.env', '.env.example'].map(read),

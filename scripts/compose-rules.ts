@@ -22,11 +22,15 @@ const WRITABLE: readonly string[] = ['temporal-ui'];
 /** Services on the machine's own network: gateways are published, and agents arrive, there. */
 const ON_HOST: readonly string[] = ['host', 'agents-ai'];
 
+/** Ways in from outside: sources of the radio do not pass an HTTP proxy. */
+const PUBLISHED: readonly string[] = ['caddy', 'haproxy'];
+
 /** Secrets that one service alone has. */
 const OWN_SECRETS: Readonly<Record<string, string>> = {
   database_owner_url: 'migrate',
   host_tls_key: 'host',
   operator_private_key: 'payments',
+  radio_tls: 'haproxy',
 };
 
 const service = z.object({
@@ -141,7 +145,7 @@ const RULES: readonly Rule[] = [
     ),
   ({ name, ports }) =>
     ports
-      .filter(({ host_ip: ip }) => name !== 'caddy' && ip !== LOOPBACK)
+      .filter(({ host_ip: ip }) => !PUBLISHED.includes(name) && ip !== LOOPBACK)
       .map(({ published }) => `publishes port ${published} beyond loopback`),
   ({ name, network_mode: mode }) =>
     when(mode === 'host' && !ON_HOST.includes(name), "is on the machine's own network"),
@@ -236,6 +240,9 @@ const isSecret = (name: string, value = ''): boolean =>
   /:\/\/[^/@]*:[^/@]+@/.test(value);
 
 const ANY_DIGEST = `sha256:${'0'.repeat(64)}`;
+
+/** The variable by which Compose loads the services of all profiles. */
+export const ALL_PROFILES = { COMPOSE_PROFILES: '*' };
 
 /** Values of the variables that an operator sets, to load the file without an operator. */
 export const EXAMPLE_VARIABLES: Readonly<Record<string, string>> = {

@@ -81,6 +81,8 @@ function makersOf() {
     encryption_key: key,
     internal_api_key: key,
     summarizer_key: key,
+    radio_admin_password: password,
+    radio_auth_secret: password,
     host_tls_cert: certificate('cert'),
     host_tls_key: certificate('key'),
   };

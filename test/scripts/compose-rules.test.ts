@@ -23,6 +23,12 @@ const project = {
       ports: [{ host_ip: '127.0.0.1', published: '5432', target: 5432 }],
     },
     temporal: { ...service, image: 'temporalio/server:1.32.1' },
+    haproxy: {
+      ...service,
+      image: 'haproxy:3.2.6',
+      ports: [{ published: '8443' }],
+      secrets: [{ source: 'radio_tls' }],
+    },
     'temporal-namespace': {
       ...job,
       image: 'temporalio/admin-tools:1.32.1',
@@ -108,6 +114,11 @@ test.each<[service: keyof typeof project.services, change: object, fault: string
     'api',
     { secrets: [{ source: 'internal_api_key' }, { source: 'operator_private_key' }] },
     'api has the secret operator_private_key, which payments alone may have',
+  ],
+  [
+    'api',
+    { secrets: [{ source: 'internal_api_key' }, { source: 'radio_tls' }] },
+    'api has the secret radio_tls, which haproxy alone may have',
   ],
   ['summarizer', { secrets: [{ source: 'redis_url' }] }, 'summarizer has another secret than'],
   ['summarizer', { networks: { data: null } }, 'summarizer has another secret than'],

@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { builtProgram, projectRoot } from '../../dev/root.js';
 import { readSettings } from '../../dev/settings.js';
 import { findCompose, loadProject } from '../../scripts/compose-loader.js';
-import { composeProject, EXAMPLE_VARIABLES } from '../../scripts/compose-rules.js';
+import { ALL_PROFILES, composeProject, EXAMPLE_VARIABLES } from '../../scripts/compose-rules.js';
 import { loadPaymentSettings, loadSettings, loadSummarizerSettings } from '../../src/settings.js';
 import { runProgram } from '../support/run-program.js';
 
@@ -38,7 +38,9 @@ test.each(Object.keys(EXAMPLE_VARIABLES))('names %s if it is not set', async (na
 });
 
 test('every process of ours accepts the settings of its service', async () => {
-  const { services } = composeProject.parse(await loadProject(compose, EXAMPLE_VARIABLES));
+  const { services } = composeProject.parse(
+    await loadProject(compose, { ...EXAMPLE_VARIABLES, ...ALL_PROFILES }),
+  );
   /** Returns a service's environment, with the secrets where this test has made them. */
   const environmentOf = (name: string) => {
     const variables = Object.entries(services[name]?.environment ?? {}).map(([each, value]) => [
@@ -58,7 +60,7 @@ test('every process of ours accepts the settings of its service', async () => {
 });
 
 test('mounts each secret of the examples somewhere, and no other', async () => {
-  const project = await loadProject(compose, EXAMPLE_VARIABLES);
+  const project = await loadProject(compose, { ...EXAMPLE_VARIABLES, ...ALL_PROFILES });
   const { secrets: declared } = z
     .object({ secrets: z.record(z.string(), z.unknown()) })
     .parse(project);
