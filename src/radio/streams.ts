@@ -12,7 +12,7 @@ import { endSource, Icecast } from './icecast.js';
 import type { Source } from './icecast-stats.js';
 import { LiveSources } from './live-sources.js';
 import { mountOf, readMount } from './mounts.js';
-import { requireIcecast, type IcecastSettings, type RadioSettings } from './settings.js';
+import { NoRadioError, type IcecastSettings, type RadioSettings } from './settings.js';
 
 /** Streams of a user. */
 export const MAX_STREAMS = 20;
@@ -21,7 +21,7 @@ export const MAX_STREAMS = 20;
 const PASSWORD_BYTES = 24;
 
 /** Milliseconds for which a process lists the same live streams. */
-const LIST_KEPT_MS = 1_000;
+const LIST_KEPT_MS = 500;
 
 export interface NewStream {
   readonly title: string;
@@ -108,7 +108,7 @@ export class RadioStreams {
     by: Requester,
     wanted: NewStream,
   ): Promise<{ readonly stream: RadioStream; readonly sourcePassword: string }> {
-    requireIcecast(this.#parts.settings);
+    this.#running();
     const { agentId = null, description = null, format, genre = null, title } = wanted;
     const { actor: userId, idempotencyId: id, tenant } = by;
     await this.#requireToken(tenant, userId);
@@ -224,8 +224,7 @@ export class RadioStreams {
 
   /** @throws NoRadioError */
   #running(): Engine {
-    requireIcecast(this.#parts.settings);
-    if (!this.#engine) throw new TypeError('a configured radio has an engine');
+    if (!this.#engine) throw new NoRadioError();
     return this.#engine;
   }
 

@@ -142,6 +142,25 @@ describe('settings from the environment', () => {
     expect(problemsOf({ ...env, REDIS_URL: 'redis://127.0.0.1:6379' })).toEqual([]);
   });
 
+  test('requires both secrets of the radio, and an address for listeners in production', () => {
+    const radio = {
+      ...NEEDED,
+      ...PRODUCTION,
+      RADIO_ICECAST_URL: 'http://icecast:8000',
+      PRIVATE_HOSTS: 'icecast',
+    };
+    expect(problemsOf(radio)).toEqual([
+      expect.stringMatching(/^RADIO_ADMIN_PASSWORD is missing/),
+      expect.stringMatching(/^RADIO_AUTH_SECRET is missing/),
+      expect.stringMatching(/^RADIO_PUBLIC_URL is missing/),
+    ]);
+    const secrets = { RADIO_ADMIN_PASSWORD: 'a'.repeat(32), RADIO_AUTH_SECRET: 'b'.repeat(32) };
+    const whole = { ...radio, ...secrets, RADIO_PUBLIC_URL: 'https://radio.example:8443' };
+    expect(problemsOf(whole)).toEqual([]);
+    expect(problemsOf({ ...whole, RADIO_PUBLIC_URL: 'http://radio.example' })).toHaveLength(1);
+    expect(problemsOf({ ...whole, RADIO_AUTH_SECRET: 'short' })).toHaveLength(1);
+  });
+
   test('requires the key by which a summarizer recognizes buyers in production', () => {
     const sold = { ...NEEDED, ...PRODUCTION, SUMMARIZER_URL: 'http://127.0.0.1:3100' };
     expect(problemsOf(sold)).toEqual([expect.stringMatching(/^SUMMARIZER_KEY is missing/)]);
