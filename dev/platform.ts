@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { LOCAL_KEY } from '../src/billing/settings.js';
+import { LOCAL_TOKEN } from '../src/videos/settings.js';
 import { isFirstAdminPending } from '../src/accounts/accounts/register.js';
 import { LABEL } from '../src/docker/containers/container-spec.js';
 import { LOCAL_HELPER_IMAGE } from '../src/docker/egress/helper-image-name.js';
@@ -9,6 +10,7 @@ import { startAnvil } from './chain/anvil.js';
 import { anvilProgram } from './chain/anvil-program.js';
 import { forgetLocalChain, furnish, partiesOf, withLocalChain } from './chain/local-chain.js';
 import { startPaymentProcessor } from './billing/payment-processor.js';
+import { startVideoProvider } from './video/video-provider.js';
 import { findLabelled } from './docker/labelled.js';
 import { obtainDocker, type Docker } from './docker/obtain-docker.js';
 import { startDockerDaemon } from './docker/docker-daemon.js';
@@ -42,6 +44,9 @@ const SERVICES = ['worker', 'payments', 'api', 'agents-ai', 'summarizer'] as con
 
 /** The usual port of the stand-in for the payment processor. */
 const PROCESSOR_PORT = 3028;
+
+/** The usual port of the stand-in for the provider of videos. */
+const VIDEO_PORT = 3029;
 
 /** A running server or service, in the order of their starts. */
 export interface Started {
@@ -83,6 +88,7 @@ export class Platform {
       this.#startChain(ports),
       this.#startProcessor(),
       this.#startRadio(ports),
+      this.#startVideoProvider(),
     ]);
     return docker;
   }
@@ -222,6 +228,15 @@ export class Platform {
     );
     this.#started.push({ name: 'Icecast', stop: () => radio.stop() });
     Object.assign(this.env, env);
+  }
+
+  /** Starts the stand-in for the provider of videos, if the settings want one. */
+  async #startVideoProvider(): Promise<void> {
+    if (this.#settings.videos.apiToken !== LOCAL_TOKEN) return;
+    const provider = await startVideoProvider({ port: await freePort(VIDEO_PORT) });
+    this.#started.push({ name: 'The provider of videos', stop: () => provider.close() });
+    delete this.env.VIDEO_API_TOKEN_FILE;
+    Object.assign(this.env, provider.env);
   }
 
   async #startPostgres(ports: ServerPorts): Promise<void> {

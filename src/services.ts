@@ -89,6 +89,7 @@ import { Retention } from './retention/retention.js';
 import { EventEffects } from './accounts/security-events/apply-events.js';
 import type { EventTrust } from './accounts/security-events/event-tokens.js';
 import { platformOutbound } from './platform/outbound/platform-outbound.js';
+import { ProviderWebhook } from './platform/webhooks/provider-webhook.js';
 import { ProviderKeys } from './accounts/security-events/provider-keys.js';
 import { SecurityEvents } from './accounts/security-events/receive-events.js';
 import { SecretBox } from './platform/secrets/secret-box.js';
@@ -112,6 +113,12 @@ import { AgentWallets } from './money/wallets/agent-wallets.js';
 import { UserWallets } from './money/wallets/user-wallets.js';
 import { SwarmStore } from './swarms/swarm-store.js';
 import { Swarms } from './swarms/swarms.js';
+import { MediaFiles } from './videos/media-files.js';
+import { VideoEvents } from './videos/video-events.js';
+import { VideoProvider } from './videos/video-provider.js';
+import { VideoSteps } from './videos/video-steps.js';
+import { VideoStore } from './videos/video-store.js';
+import { Videos } from './videos/videos.js';
 import { VerificationStore } from './agents/verification/verification-store.js';
 import { Verifications } from './agents/verification/verifications.js';
 import { Workspace } from './workspace/workspace.js';
@@ -195,6 +202,8 @@ export interface ApiServices {
   readonly splits: RoyaltySplits;
   readonly swarms: Swarms;
   readonly verifications: Verifications;
+  readonly videoEvents: VideoEvents;
+  readonly videos: Videos;
   /** The operators' own folder. */
   readonly workspace: Workspace;
   readonly x402: X402Gateway;
@@ -234,6 +243,8 @@ export interface WorkerServices {
   readonly swarms: SwarmStore;
   readonly taskRuns: TaskRuns;
   readonly verifications: VerificationStore;
+  readonly videoStore: VideoStore;
+  readonly videoSteps: VideoSteps;
   readonly volumes: AgentVolumeStore;
   readonly watchdogStore: WatchdogStore;
 }
@@ -391,6 +402,15 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     splits: new RoyaltySplits(settings.chain.usdc, gas),
     swarms: new Swarms(),
     verifications: new Verifications({ database, engines }),
+    videoEvents: new VideoEvents(
+      database,
+      new ProviderWebhook({
+        kind: 'video',
+        secrets: settings.videos.webhookSecrets,
+        setting: 'VIDEO_WEBHOOK_SECRET',
+      }),
+    ),
+    videos: new Videos({ database, files: mediaFiles(settings), settings: settings.videos }),
     workspace: operatorsWorkspace(settings),
     x402,
     x402Payments: new X402Payments(database, x402, settings.x402),
@@ -411,6 +431,7 @@ export const createAccountDeletions = (
         processor: subscriptionParts(foundation.database, foundation.settings).processor,
       }),
       secrets: secretBox(foundation.settings),
+      media: mediaFiles(foundation.settings),
       identityProvider: createSignInProviders(foundation.settings).google,
       icecast: foundation.settings.radio.icecast && new Icecast(foundation.settings.radio.icecast),
       log: foundation.log,
@@ -516,9 +537,27 @@ export function createWorkerServices({
     swarms: new SwarmStore(database),
     taskRuns: new TaskRuns(database, settings.accounts),
     verifications: new VerificationStore(database),
+    ...videoParts(database, settings),
     volumes: new AgentVolumeStore(database),
     watchdogStore: new WatchdogStore(database),
   };
+}
+
+/** Returns the folder of media, which API and worker share. */
+const mediaFiles = ({ process: { dataDir }, videos: { mediaRoot } }: Settings): MediaFiles =>
+  new MediaFiles(path.resolve(mediaRoot ?? path.join(dataDir, 'media')));
+
+/** Returns the rows of videos and the steps of their runs. */
+function videoParts(database: Database, settings: Settings) {
+  const files = mediaFiles(settings);
+  const limit = settings.videos.mediaLimit;
+  const videoStore = new VideoStore({ database, files, limit });
+  const provider = new VideoProvider({
+    settings: settings.videos,
+    webUrl: settings.http.webUrl,
+    outbound: platformOutbound(settings),
+  });
+  return { videoStore, videoSteps: new VideoSteps({ provider, store: videoStore, files, limit }) };
 }
 
 /** Returns the subscriptions at the payment processor, and their states here. */

@@ -25,6 +25,7 @@ import { radioSettings } from './radio/settings.js';
 import { retentionSettings } from './retention/settings.js';
 import { secretsSettings } from './platform/secrets/settings.js';
 import { temporalSettings } from './platform/temporal/settings.js';
+import { videoSettings } from './videos/settings.js';
 import { walletProviderSettings } from './money/wallets/provider/settings.js';
 import { x402Settings } from './gateway/settings.js';
 import { workspaceSettings } from './workspace/settings.js';
@@ -55,6 +56,7 @@ export const AREAS = {
   outbound: outboundSettings,
   feeds: feedSettings,
   radio: radioSettings,
+  videos: videoSettings,
   retention: retentionSettings,
   workspace: workspaceSettings,
   process: processSettings,

@@ -10,6 +10,7 @@ import {
   cloneAgentId,
   deliverBusMessageId,
   deleteAccountId,
+  generateVideoId,
   payRoyaltySplitId,
   runSwarmId,
   PLATFORM_TASK_QUEUE,
@@ -18,6 +19,7 @@ import {
 } from '../workflows/ids.js';
 import type * as workflows from '../workflows/index.js';
 import { AGENT_ID, AGENT_OWNER } from '../workflows/search-attributes.js';
+import { videoChanged } from '../workflows/generate-video-messages.js';
 import { cancelSwarm } from '../workflows/run-swarm-messages.js';
 import { temporalCall } from './temporal-call.js';
 
@@ -26,7 +28,7 @@ const CALL_TIMEOUT_MS = 10_000;
 /** Start options of a run. */
 export interface RowStart {
   /** The row's owner: runs for one owner do not delay those of other owners. */
-  readonly owner?: string;
+  readonly owner?: string | undefined;
 }
 
 /** The runs for one kind of row: at most one at a time for each row. */
@@ -176,6 +178,32 @@ export const swarmRuns = (client: Client): SwarmRuns => ({
         ...optionsOf(SWARMS, id, owner),
         signal: cancelSwarm,
         signalArgs: [round],
+      });
+    }),
+});
+
+const VIDEOS = {
+  workflow: 'generateVideo',
+  workflowId: generateVideoId,
+  more: (id, owner) => ({
+    staticSummary: `Video ${id}`,
+    typedSearchAttributes: owner === undefined ? [] : [{ key: AGENT_OWNER, value: owner }],
+  }),
+} as const satisfies Kind;
+
+/** The runs of videos, which learn that the provider has reported a change. */
+export interface VideoRuns extends RowRuns {
+  /** @throws UnavailableError when Temporal cannot be reached; the run may know all the same. */
+  change(id: string, how?: RowStart): Promise<void>;
+}
+
+export const videoRuns = (client: Client): VideoRuns => ({
+  ...runsOf(VIDEOS)(client),
+  change: (id, { owner } = {}) =>
+    temporalCall(client, CALL_TIMEOUT_MS, async () => {
+      await client.workflow.signalWithStart(VIDEOS.workflow, {
+        ...optionsOf(VIDEOS, id, owner),
+        signal: videoChanged,
       });
     }),
 });

@@ -6,7 +6,8 @@ import type { SessionSettlements } from '../src/money/sessions/session-settlemen
 import { signerOf } from '../src/money/payments/payment-store.js';
 import type { ChainSigners } from '../temporal/chain-signers.js';
 import type { SwarmStore } from '../src/swarms/swarm-store.js';
-import type { RowRuns, SwarmRuns } from '../temporal/row-runs.js';
+import type { VideoStore } from '../src/videos/video-store.js';
+import type { RowRuns, SwarmRuns, VideoRuns } from '../temporal/row-runs.js';
 import type { OpenTaskRun } from '../temporal/task-runs.js';
 import type { Handed } from './hand-over.js';
 
@@ -148,6 +149,18 @@ export const agentEmails = (runs: RowRuns): Handed => ({
   failure: 'e-mails to agents could not be handed over, retrying',
   owner: 'user_id',
   start: (id, owner) => runs.start(id, { owner }),
+});
+
+/** Videos under way; the run of a changed one looks at the provider at once. */
+export const videos = (store: Pick<VideoStore, 'hasNews'>, runs: VideoRuns): Handed => ({
+  table: 'videos',
+  key: 'id',
+  open: 'settled_at IS NULL',
+  again: '1 minute',
+  failure: 'videos could not be handed over, retrying',
+  owner: 'user_id',
+  start: async (id, owner) =>
+    (await store.hasNews(id)) ? runs.change(id, { owner }) : runs.start(id, { owner }),
 });
 
 /** Runs of tasks that are open; a run that a schedule started is handed over if its workflow was lost. */

@@ -16,6 +16,7 @@ import {
   securityEventRuns,
   swarmRuns,
   verificationRuns,
+  videoRuns,
 } from '../temporal/row-runs.js';
 import { removeSchedules } from '../temporal/schedules.js';
 import { startTaskRun } from '../temporal/task-runs.js';
@@ -38,6 +39,7 @@ import {
   swarms,
   taskRuns,
   verifications,
+  videos,
 } from './handed-rows.js';
 import { HostEvents } from './host-events.js';
 import { measureMemories } from './measure-memories.js';
@@ -120,6 +122,7 @@ export function platformParts(worker: ConnectedWorker): Part[] {
     handOver('clones', clones(cloneRuns(client))),
     handOver('splits', royaltySplits(royaltySplitRuns(client))),
     handOver('swarms', swarms(services.swarms, swarmRuns(client))),
+    handOver('videos', videos(services.videoStore, videoRuns(client))),
     handOver('verifications', verifications(verificationRuns(client))),
     handOver('messages of the bus', busMessages(busMessageRuns(client))),
     handOver(

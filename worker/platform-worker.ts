@@ -32,6 +32,7 @@ import {
   createVerificationRecordActivities,
 } from '../activities/verification.js';
 import { createTaskRunRecordActivities, createTaskTurnActivities } from '../activities/tasks.js';
+import { createVideoActivities, createVideoRecordActivities } from '../activities/videos.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import type { AccountDeletions } from '../src/accounts/accounts/account-deletions.js';
 import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
@@ -50,6 +51,7 @@ import {
   BUS_TASK_QUEUE,
   EMAIL_TASK_QUEUE,
   MAIL_TASK_QUEUE,
+  MEDIA_TASK_QUEUE,
   PLATFORM_TASK_QUEUE,
   containersTaskQueue,
   heartbeatsTaskQueue,
@@ -93,6 +95,9 @@ const MAX_MAILS = 20;
 /** Calls of the provider of agents' e-mails. */
 const MAX_EMAIL_CALLS = 50;
 
+/** Calls of the provider of videos, and files that are fetched. */
+const MAX_VIDEO_STEPS = 20;
+
 /** Deliveries of the bus, including those that wait for a place at their host. */
 const MAX_DELIVERIES = 200;
 
@@ -127,7 +132,10 @@ export type PlatformDependencies = Omit<
 
 export type HostDependencies = Omit<WorkerDependencies, 'accountDeletions' | 'code' | 'gate'>;
 
-/** Creates the worker for workflows and records, and those for mails and for the bus: all may run anywhere. */
+/**
+ * Creates the worker for workflows and records, and those for mails, the bus and videos: all may run anywhere, with
+ * the folder of media.
+ */
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
   const { accountDeletions, code, database, gate, services, settings, supervisors } = dependencies;
   const { busDelivery, heartbeats, mails, processorEvents } = services;
@@ -174,6 +182,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createSplitActivities(splits),
         ...createBusRecordActivities(busDelivery),
         ...createVerificationRecordActivities(services.verifications),
+        ...createVideoRecordActivities(services.videoStore),
         ...createSwarmRecordActivities(services.swarms, services.ownerTurns),
         ...createTaskRunRecordActivities({ runs: services.taskRuns, turns: services.ownerTurns }),
         ...createEmailRecordActivities(services.agentEmails, services.ownerTurns),
@@ -200,6 +209,12 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
       taskQueue: BUS_TASK_QUEUE,
       activities: createBusActivities(busDelivery),
       maxConcurrentActivityTaskExecutions: MAX_DELIVERIES,
+    }),
+    Worker.create({
+      ...commonOptions(dependencies),
+      taskQueue: MEDIA_TASK_QUEUE,
+      activities: createVideoActivities(services.videoSteps),
+      maxConcurrentActivityTaskExecutions: MAX_VIDEO_STEPS,
     }),
   ]);
 }

@@ -18,6 +18,9 @@ export const EMAIL_TASK_QUEUE = 'email';
 /** Deliveries of the bus; separate because slow receivers may block it. */
 export const BUS_TASK_QUEUE = 'bus';
 
+/** Calls of the provider of videos, on workers with the folder of media; separate because files take long. */
+export const MEDIA_TASK_QUEUE = 'media';
+
 /** Payments on chains; only this queue's worker has the operator's key. */
 export const PAYMENTS_TASK_QUEUE = 'payments';
 
@@ -31,6 +34,9 @@ export const verifyAgentId = (agentId: string): string => `verify-agent-${agentI
 
 /** One run of a swarm at a time. */
 export const runSwarmId = (id: string): string => `swarm-${id}`;
+
+/** One run of a video at a time. */
+export const generateVideoId = (id: string): string => `video-${id}`;
 
 export const provisionAgentId = (agentId: string): string => `provision-agent-${agentId}`;
 

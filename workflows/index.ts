@@ -8,6 +8,7 @@ export { deliverBusMessage } from './deliver-bus-message.js';
 export { deleteAccount } from './delete-account.js';
 export { checkLedger } from './check-ledger.js';
 export { expireHolds } from './expire-holds.js';
+export { generateVideo } from './generate-video.js';
 export { payRoyaltySplit } from './pay-royalty-split.js';
 export { rollUpUsage } from './roll-up-usage.js';
 export { enforceRetention } from './enforce-retention.js';

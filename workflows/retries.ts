@@ -263,3 +263,32 @@ export const emailCall: ActivityOptions = {
   scheduleToCloseTimeout: '20 hours',
   retry: { initialInterval: '1 second', maximumInterval: '10 minutes' },
 };
+
+/** A request for a video: the activity sends it at most once. */
+export const videoRequest: ActivityOptions = {
+  startToCloseTimeout: '1 minute',
+  scheduleToCloseTimeout: '10 minutes',
+  retry: { initialInterval: '1 second', maximumInterval: '30 seconds' },
+};
+
+/** A reading of a prediction, which the next reading repeats. */
+export const videoLook: ActivityOptions = {
+  startToCloseTimeout: '30 seconds',
+  scheduleToCloseTimeout: '1 minute',
+  retry: { initialInterval: '1 second', maximumInterval: '10 seconds' },
+};
+
+/** The file of a video, of 10 minutes for each attempt. */
+export const videoFile: ActivityOptions = {
+  startToCloseTimeout: '11 minutes',
+  scheduleToCloseTimeout: '40 minutes',
+  heartbeatTimeout: '1 minute',
+  retry: { initialInterval: '2 seconds', maximumInterval: '1 minute', maximumAttempts: 12 },
+};
+
+/** The end of a prediction that takes too long, for which its owner does not wait. */
+export const videoCancel: ActivityOptions = {
+  startToCloseTimeout: '30 seconds',
+  scheduleToCloseTimeout: '5 minutes',
+  retry: { initialInterval: '1 second', maximumInterval: '30 seconds' },
+};

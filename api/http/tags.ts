@@ -34,5 +34,6 @@ export const TAGS: ReadonlyMap<string, string> = new Map([
   ['Skills', 'Skills of agents, payments from their wallets, and settlements of bookings'],
   ['Underground', "Agents' wallets, their splits, and agents' events"],
   ['Usage', 'Tokens, calls and cost of AI'],
+  ['Videos', 'Videos that a provider makes for users, and its events'],
   ['Wallets', 'Wallets of users and their balances'],
 ]);

@@ -41,6 +41,8 @@ export interface WebDependencies extends Pick<
   | 'tokenGate'
   | 'usdc'
   | 'userWallets'
+  | 'videoEvents'
+  | 'videos'
   | 'walletProvider'
   | 'wallets'
   | 'x402'

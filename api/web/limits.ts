@@ -59,6 +59,11 @@ export const LIMITS = {
   radio: perMinute('radio', 100),
   /** New streams per user, from any address and by all keys. */
   radioStreamsOfUser: perMinute('radio-streams-of-user', 30),
+  /** Limit for a provider whose webhooks the platform receives, which has few addresses. */
+  providerEvents: perMinute('provider-events', 6_000),
+  videos: perMinute('videos', 100),
+  /** New videos per user, from any address and by all keys. */
+  videosOfUser: perMinute('videos-of-user', 30),
   swarms: perMinute('swarms', 60),
   /** New swarms and changes per user, from any address and by all keys. */
   swarmsOfUser: perMinute('swarms-of-user', 30),

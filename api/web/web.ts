@@ -50,6 +50,7 @@ import { skillEndpoints } from './skills.js';
 import { splitEndpoints } from './splits.js';
 import { tokenGatingEndpoints } from './token-gating.js';
 import { userWalletEndpoints } from './user-wallets.js';
+import { videoEndpoints } from './videos.js';
 import { walletEndpoints } from './wallet.js';
 import { x402Endpoints } from './x402.js';
 
@@ -93,6 +94,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...planEndpoints(dependencies),
     ...healthEndpoints(),
     ...swarmEndpoints(dependencies),
+    ...videoEndpoints(dependencies),
     ...splitEndpoints(dependencies),
     ...radioEndpoints(dependencies),
     ...scheduledTaskEndpoints(dependencies),

@@ -14,6 +14,8 @@ import { endSource, type Icecast } from '../radio/icecast.js';
 import { mountOf, type Mount } from '../radio/mounts.js';
 import { OPEN_STATUSES } from '../types/split-states.js';
 import { revokeRefreshToken, type TokenRevoker } from '../accounts/accounts/identities.js';
+import type { MediaFiles } from '../videos/media-files.js';
+import { removeVideosOf } from '../videos/videos.js';
 import { takeBackReferralCredits } from '../accounts/accounts/referral-credits.js';
 
 /** Agents that one attempt removes; the next attempt continues. */
@@ -30,6 +32,7 @@ interface AreaParts {
   readonly operations: Pick<AgentOperations, 'remove'>;
   readonly planEndings: Pick<PlanEndings, 'endAll'>;
   readonly secrets: SecretBox;
+  readonly media: MediaFiles;
   /** Undefined when no identity provider is configured. */
   readonly identityProvider: TokenRevoker | undefined;
   /** Undefined without a radio. */
@@ -49,6 +52,7 @@ export function accountCleanups(parts: AreaParts): readonly AccountCleanup[] {
     splits(parts.database),
     referralCredits(parts.database),
     radio(parts.database, parts.icecast),
+    videos(parts.database, parts.media),
   ];
 }
 
@@ -202,5 +206,14 @@ const radio = (
       });
     if (!icecast) return;
     await Promise.all(removed.map((stream) => endSource(icecast, mountOf(stream))));
+  },
+});
+
+/** Cancels videos that are under way, and deletes the files of all. */
+const videos = (database: Database, media: MediaFiles): AccountCleanup => ({
+  name: 'videos',
+  async release({ userId }) {
+    const open = await removeVideosOf(database, media, userId);
+    if (open > 0) throw new CleanupPendingError(`${open} videos are being cancelled`);
   },
 });

@@ -125,6 +125,16 @@ export async function exportAccount(
               peak_listeners AS "peakListeners", created_at AS "createdAt"
          FROM radio_streams WHERE user_id = $userId ORDER BY created_at, id`,
     ),
+    videos: paged(
+      tenant,
+      `SELECT id AS position, id, agent_id AS "agentId", prompt, duration, aspect_ratio AS "aspectRatio",
+              status, size, content_type AS "contentType", error, created_at AS "createdAt",
+              completed_at AS "completedAt"
+         FROM videos WHERE user_id = $userId AND id > $after
+        ORDER BY id LIMIT ${PAGE}`,
+      { userId },
+      '',
+    ),
     scheduledTasks: paged(
       tenant,
       `SELECT id AS position, id, agent_id AS "agentId", name, message, schedule, timezone, enabled,

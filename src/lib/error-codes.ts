@@ -202,6 +202,10 @@ export const ERROR_CODES = {
     status: 409,
     cause: 'the update to this version has failed before: name the version to retry',
   },
+  VIDEO_LIMIT_REACHED: {
+    status: 429,
+    cause: '`limit` of your videos are under way, or were made today: retry later',
+  },
   WALLET_LIMIT_REACHED: { status: [400, 409], cause: 'there are `limit` wallets already' },
   WALLET_MISSING: {
     status: 409,

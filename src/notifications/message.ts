@@ -60,6 +60,8 @@ function describePlatform(event: PlatformEvent): string {
       return `Referrals have granted as many credits on ${event.day} (UTC) as they may: ${event.limit} US dollars. Until the day ends, registrations with a referral code credit nobody. If many are by one person, set BOT_DETECTION; to grant more, raise CREDITS_GRANTED_A_DAY.`;
     case 'x402_payments_used_up':
       return `Payments by the x402 gateway on ${event.day} (UTC) have reached their limit for all users: ${event.limit} US dollars (X402_PAY_DAILY_TOTAL). Until the day ends, larger ones are refused. See who pays: docs/operations.md, Payments by the x402 gateway.`;
+    case 'videos_used_up':
+      return `Videos on ${event.day} (UTC) have reached their limit for all users: ${event.limit} (VIDEO_DAILY_TOTAL). Until the day ends, no more are made. See who makes them: docs/operations.md, Videos.`;
     case 'payment_unmatched':
       return `The event ${event.eventId} of the payment processor changed no credits: its payment is not made yet, or it fits no checkout of this platform in id, amount or currency. See it at the payment processor, and docs/operations.md, Credits.`;
     case 'subscription_unmatched':

@@ -8,6 +8,7 @@ export const RETAINED = [
   'swarms',
   'task-runs',
   'emails',
+  'videos',
   'skill-versions',
   'bus-messages',
   'bus-threads',

@@ -50,6 +50,9 @@ const OLD_TASK_RUNS = old('scheduled_task_runs', 'finished_at');
 /** E-mails that are settled; their texts are messages. */
 const OLD_EMAILS = old('agent_emails', 'settled_at');
 
+/** Videos without a file: it was deleted for newer ones, or never came. */
+const OLD_VIDEOS = old('videos', 'settled_at', { only: 'NOT has_file' });
+
 /** Versions of skills that were replaced; installed texts are copies. */
 const OLD_SKILL_VERSIONS = `
   SELECT v.ctid FROM skill_versions v JOIN skills s ON s.id = v.skill_id
@@ -174,6 +177,8 @@ export class Retention {
         return this.#delete('agent_verifications', OLD_VERIFICATIONS, this.#settings.operations);
       case 'swarms':
         return this.#delete('swarms', OLD_SWARMS, this.#settings.operations);
+      case 'videos':
+        return this.#delete('videos', OLD_VIDEOS, this.#settings.operations);
       case 'task-runs':
         return this.#delete('scheduled_task_runs', OLD_TASK_RUNS, this.#settings.operations);
       case 'emails':

@@ -63,6 +63,8 @@ export type PlatformEvent =
   | { readonly event: 'granted_credits_used_up'; readonly day: string; readonly limit: string }
   /** Payments by the x402 gateway of the UTC day have reached their limit, a US dollar amount as text. */
   | { readonly event: 'x402_payments_used_up'; readonly day: string; readonly limit: string }
+  /** Videos of the UTC day have reached their limit for all users. */
+  | { readonly event: 'videos_used_up'; readonly day: string; readonly limit: number }
   /** An event of the payment processor fits no checkout, or its payment is not made; nobody is credited. */
   | { readonly event: 'payment_unmatched'; readonly eventId: string }
   /** A subscription at the payment processor names a checkout that the platform has not made. */
@@ -89,6 +91,7 @@ const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
   session_unpaid: true,
   granted_credits_used_up: true,
   x402_payments_used_up: true,
+  videos_used_up: true,
   payment_unmatched: true,
   subscription_unmatched: true,
   subscription_unknown: true,

@@ -30,6 +30,8 @@ import { networksOf } from '../../src/platform/http/client-networks.js';
 import { ONE, sessionLab, type SessionLab } from '../money/sessions/support.js';
 import { makePayer, newAddress as newPayee } from '../money/splits/support.js';
 import { MAX_UNDER_WAY } from '../../src/swarms/swarms.js';
+import { MediaFiles } from '../../src/videos/media-files.js';
+import { MAX_UNDER_WAY as MAX_VIDEOS_UNDER_WAY, Videos } from '../../src/videos/videos.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { insertSql, ROWS } from '../platform/database/rows.js';
 import { fails, startAiProviders, type AiProviders } from '../support/ai-providers.js';
@@ -356,6 +358,27 @@ const CASES: Readonly<Record<string, Case>> = {
         return dependencies.swarms.create({ ...by, tenant }, owner, wanted);
       };
       for (let made = 0; made < MAX_UNDER_WAY; made++) await create();
+      return thrownBy(create);
+    },
+  },
+  'src/videos/videos.ts': {
+    limit: MAX_VIDEOS_UNDER_WAY,
+    resetS: MINUTE_S,
+    async refuse() {
+      const { database } = lab.site;
+      const { id } = await lab.site.person();
+      const { settings } = lab.site.dependencies;
+      const videos = new Videos({
+        database: database.db,
+        files: new MediaFiles('nowhere'),
+        settings: { ...settings.videos, apiToken: 'a token', model: 'a/model' },
+      });
+      const owner = { userId: id, isAdmin: false, plan: 'solo' } as const;
+      const create = () => {
+        const by = { actor: id, idempotencyId: randomUUID(), requestId: 'request' };
+        return videos.create({ ...by, tenant: database.db.asUser(id) }, owner, { prompt: 'a' });
+      };
+      for (let made = 0; made < MAX_VIDEOS_UNDER_WAY; made++) await create();
       return thrownBy(create);
     },
   },

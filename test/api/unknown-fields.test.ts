@@ -66,6 +66,7 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/wallet/top-up',
   '/api/wallet/walletprov',
   '/api/webhooks/email',
+  '/api/webhooks/video',
   '/api/x402',
   '/v1/chat/completions',
 ]);

@@ -67,6 +67,8 @@ function secrets(): Readonly<Record<string, readonly [value: string, secret: str
     TEMPORAL_API_KEY: keyed(''),
     TEMPORAL_TLS_CLIENT_KEY_DATA: keyed(''),
     USDC_RPC_URL: keyed('http://127.0.0.1:1/v2/'),
+    VIDEO_API_TOKEN: keyed('r8_'),
+    VIDEO_WEBHOOK_SECRET: keyed('whsec_'),
     WALLETPROV_API_KEY: keyed(''),
     X402_GATEWAY_URL: keyed('http://user:', '@127.0.0.1:1'),
     ...Object.fromEntries(

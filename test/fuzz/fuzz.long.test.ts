@@ -62,6 +62,10 @@ const HARD = [
   // Requires an x402 gateway.
   'web: GET /api/x402',
   'web: POST /api/x402',
+  // Require a provider of videos.
+  'web: POST /api/generate-video',
+  'web: GET /api/generate-video/{id}/file',
+  'web: POST /api/webhooks/video',
   // Require a payment processor.
   'web: GET /api/wallet/top-up',
   'web: POST /api/wallet/top-up',

@@ -93,6 +93,8 @@ const AWAY = {
   'GET /api/wallet/top-up': [500],
   'POST /api/wallet/top-up': [500],
   'POST /api/webhooks/email': [503],
+  'POST /api/generate-video': [503],
+  'POST /api/webhooks/video': [503],
   'GET /api/payproc/credits': [500],
   'GET /api/payproc/checkout': [500],
   'POST /api/payproc/storage-upgrade': [500],

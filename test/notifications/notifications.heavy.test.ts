@@ -214,6 +214,7 @@ describe('repeated notification', () => {
       ...[tooHigh, { ...tooHigh, chainId: 2, limit: 'transaction' } as const],
       { event: 'gas_spent', limit: 7 } as const,
       { event: 'x402_payments_used_up', day: '2026-01-02', limit: '9.000000' } as const,
+      { event: 'videos_used_up', day: '2026-01-02', limit: 5 } as const,
     ]) {
       const notification = { id: randomUUID(), agent: NO_AGENT, ...event };
       expect(await notify(notification)).toEqual({ discord: 'sent' });

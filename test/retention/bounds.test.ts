@@ -82,6 +82,8 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   agent_verifications: bound('10 a minute for each user', { kind: 'verifications' }),
   radio_streams: bound('20 for each user', { with: 'users' }),
   swarms: bound('200 for each user', { kind: 'swarms' }),
+  videos: bound('20 a day for each user', { kind: 'videos' }),
+  video_days: bound('one for each of two days', { in: 'src/videos/videos.ts' }),
   swarm_members: bound('20 for each swarm', { with: 'swarms' }),
   bus_webhooks: bound('one for each agent', { with: 'agents' }),
   bus_counts: bound('one for each user', { with: 'users' }),

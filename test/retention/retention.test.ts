@@ -440,6 +440,7 @@ test('rejects a retention time below the minimum of its kind', () => {
     'swarms',
     'task-runs',
     'emails',
+    'videos',
     'skill-versions',
   ];
   const others = [...ending, ...audited, ...paid, ...ofBus, ...ofOperations];

@@ -22,6 +22,7 @@ import {
   securityEventRuns,
   swarmRuns,
   verificationRuns,
+  videoRuns,
 } from '../../temporal/row-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { TemporalTraceHistories } from '../../temporal/trace-histories.js';
@@ -60,6 +61,7 @@ import {
   swarms,
   taskRuns,
   verifications,
+  videos,
 } from '../../worker/handed-rows.js';
 import { handOverPeriodically } from '../../worker/hand-over.js';
 import { openLocalRepair } from '../../worker/local-repair.js';
@@ -203,6 +205,8 @@ async function build(
   const { installation, labels } = test;
   const docker = new DockerHost({ dockerHost, installation, labels, disk: options.disk });
 
+  const media = await mkdtemp(path.join(tmpdir(), 'aps-media-'));
+  cleanups.push(() => rm(media, { recursive: true }));
   const internalKey = `internal-${randomBytes(16).toString('hex')}`;
   const settings = loadSettings(
     testEnvironment(
@@ -211,6 +215,7 @@ async function build(
         INTERNAL_API_KEY: internalKey,
         OPENAI_BASE_URL: provider.baseUrl,
         OPENAI_API_KEY: provider.apiKey,
+        MEDIA_ROOT: media,
         AGENT_RUNTIME_IMAGE:
           options.workers === false ? 'none' : await ensureTestImage(test.docker),
       },
@@ -344,6 +349,7 @@ async function build(
       ...(settings.email.apiKey === undefined ? [] : [agentEmails(emailRuns(client))]),
       verifications(verificationRuns(client)),
       swarms(services.swarms, swarmRuns(client)),
+      videos(services.videoStore, videoRuns(client)),
       taskRuns(db, (run) => startTaskRun(client, run)),
     ].map((handed) => handOverPeriodically({ database: db, log }, handed, ending.signal));
     const tasks = { schedules: new TaskSchedules(client), runs: services.taskRuns };

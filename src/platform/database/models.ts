@@ -33,6 +33,7 @@ import * as undergroundEvents from './tables/underground-events.js';
 import * as usage from './tables/usage.js';
 import * as swarms from './tables/swarms.js';
 import * as verifications from './tables/verifications.js';
+import * as videos from './tables/videos.js';
 import * as wallets from './tables/wallets.js';
 import * as x402Payments from './tables/x402-payments.js';
 
@@ -82,6 +83,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(invites),
   ...Object.values(providerWebhooks),
   ...Object.values(agentEmails),
+  ...Object.values(videos),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

@@ -19,7 +19,8 @@ export type AnnouncedTable =
   | 'swarms'
   | 'scheduled_tasks'
   | 'scheduled_task_runs'
-  | 'agent_emails';
+  | 'agent_emails'
+  | 'videos';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 5_000;

@@ -14,13 +14,25 @@ export class ResponseTooLargeError extends Error {
   override readonly name = 'ResponseTooLargeError';
 }
 
+/** The beginning of an answer. */
+export interface AnswerHead {
+  readonly status: number;
+  /** The media type in lower case, without parameters. */
+  readonly type: string;
+  /** Bytes of the body, if the answer says so. */
+  readonly length: number | undefined;
+  /** True if a body that breaks off is recognized: it has a length, or is chunked. */
+  readonly isDelimited: boolean;
+}
+
 export interface StrictCall {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** The request body, posted as JSON; without a body the call is a GET. */
   readonly body?: unknown;
-  /** The only accepted media type of the answer. */
+  /** The only accepted media type of the answer, unless `accepts` decides. */
   readonly accept: string;
+  readonly accepts?: (type: string) => boolean;
   /** Most bytes of an answer, including chunk framing. */
   readonly maxBytes?: number;
   /** Bytes read per second, also the initial burst. */
@@ -35,8 +47,7 @@ export interface StrictCall {
   readonly ca?: string | undefined;
 }
 
-export interface BoundedResponse {
-  readonly status: number;
+export interface BoundedResponse extends AnswerHead {
   /** The answer's body, undefined for another media type; the connection stays open until its end. */
   readonly body: AsyncGenerator<Buffer, void> | undefined;
 }
@@ -88,13 +99,13 @@ export function boundedRequest(call: StrictCall): Promise<BoundedResponse> {
     });
     request.on('error', reject);
     request.on('response', (response) => {
-      const status = response.statusCode ?? 0;
-      if (isWanted(response, accept)) {
-        return resolve({ status, body: bounded(response, read, call) });
+      const head = headOf(response);
+      if (isWanted(head.type, response, call)) {
+        return resolve({ ...head, body: bounded(response, read, call) });
       }
       response.on('error', () => undefined); // the body is not read
       response.destroy();
-      resolve({ status, body: undefined });
+      resolve({ ...head, body: undefined });
     });
     request.end(sent);
   });
@@ -106,9 +117,23 @@ function readOn(socket: Socket): () => number {
   return () => socket.bytesRead - before;
 }
 
-function isWanted({ headers }: http.IncomingMessage, accept: string): boolean {
-  const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
-  return type === accept && (headers['content-encoding'] ?? 'identity') === 'identity';
+/** Returns the head of an answer. */
+export function headOf({ headers, statusCode: status = 0 }: http.IncomingMessage): AnswerHead {
+  const length = headers['content-length'];
+  return {
+    status,
+    type: headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? '',
+    length: length === undefined ? undefined : Number(length),
+    isDelimited: length !== undefined || headers['transfer-encoding'] === 'chunked',
+  };
+}
+
+function isWanted(
+  type: string,
+  { headers }: http.IncomingMessage,
+  { accept, accepts = (other) => other === accept }: StrictCall,
+): boolean {
+  return accepts(type) && (headers['content-encoding'] ?? 'identity') === 'identity';
 }
 
 async function* bounded(

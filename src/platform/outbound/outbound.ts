@@ -1,5 +1,6 @@
 import http from 'node:http';
 import net, { type Socket } from 'node:net';
+import { headOf, type AnswerHead } from '../http/strict-call.js';
 import { checkedAddresses, connectTo, type Connect, type Guard } from './connect.js';
 import { ACCEPTED_ENCODINGS, decompressed, encodingsOf } from './decompress.js';
 import { OutboundError } from './outbound-error.js';
@@ -51,6 +52,11 @@ export interface CheckedTarget extends Target {
   readonly addresses: readonly string[];
   /** True if the operator has allowed every address. */
   readonly isNamed: boolean;
+}
+
+/** A file of any status, whose body is read while the connection is open. */
+export interface FetchedFile extends AnswerHead {
+  readonly body: AsyncIterable<Buffer>;
 }
 
 export interface OutboundResponse {
@@ -127,6 +133,25 @@ export class OutboundClient {
     } finally {
       leave?.();
     }
+  }
+
+  /**
+   * Fetches a file of any status without following redirects, as it is stored: `read` bounds its bytes.
+   * @throws OutboundError if there is no answer; the signal's reason after an abort.
+   */
+  async download<T>(
+    text: string,
+    { signal }: Pick<OutboundCall, 'signal'>,
+    read: (file: FetchedFile) => Promise<T>,
+  ): Promise<T> {
+    const headers = { 'accept-encoding': 'identity' };
+    return this.#exchange(readTarget(text), { method: 'GET', headers, signal }, (response) => {
+      if ((response.headers['content-encoding'] ?? 'identity') !== 'identity') {
+        throw new OutboundError('BAD_ENCODING', 'The file is compressed, which was not asked for');
+      }
+      // Without an encoding the pieces are buffers.
+      return read({ ...headOf(response), body: response as AsyncIterable<Buffer> });
+    });
   }
 
   async #ask(

@@ -13,6 +13,7 @@ import {
   type TokenRevoker,
 } from '../../../src/accounts/accounts/identities.js';
 import type { TenantDatabase } from '../../../src/platform/database/database.js';
+import { MediaFiles } from '../../../src/videos/media-files.js';
 import { UnavailableError } from '../../../src/lib/errors.js';
 import { addSession, createSession } from '../../../src/accounts/accounts/sessions.js';
 import { UserHeartbeats } from '../../../src/agents/heartbeat/user-heartbeats.js';
@@ -141,7 +142,8 @@ const planEndings = { endAll: () => Promise.resolve(0) };
 
 const deletions = (removals = new Removals(), identityProvider: TokenRevoker = revoker()) => {
   const { secrets, log } = alone.dependencies;
-  const shared = { database: database.db, secrets, log };
+  const media = new MediaFiles('/nowhere');
+  const shared = { database: database.db, secrets, log, media };
   const parts = {
     ...shared,
     operations: removals,
@@ -551,6 +553,7 @@ describe('the export of an account', () => {
         'verifications',
         'swarms',
         'radioStreams',
+        'videos',
         'scheduledTasks',
         'scheduledTaskRuns',
         'emails',

@@ -46,6 +46,7 @@ let identityId: string;
 let splitId: string;
 let swarmId: string;
 let streamId: string;
+let videoId: string;
 let bobsAgentId: string;
 let bobsKey: string;
 let bobsTokens: string[];
@@ -118,6 +119,11 @@ beforeAll(async () => {
     body: { name: SECRET_NAME, task: SECRET_MESSAGE, agentIds: [agentId, second.body.agent.id] },
   });
   swarmId = swarm.body.swarm.id;
+  videoId = randomUUID();
+  await platform.asOwner(
+    `INSERT INTO videos (id, user_id, prompt, status, settled_at)
+     VALUES ('${videoId}', '${ada.id}', '${SECRET_MESSAGE}', 'failed', now())`,
+  );
   const ofBob = await platform.web(bob, 'POST', '/api/keys', {
     body: { name: 'of bob', scopes: KEY_SCOPES },
   });
@@ -392,6 +398,15 @@ const WEB: Readonly<Record<string, Visit>> = {
   },
   'PUT /api/swarms': { ...missing, body: () => ({ id: swarmId, action: 'cancel' }) },
   'POST /api/provision': { nobody: 401, bob: 201, body: newAgent },
+  'GET /api/generate-video': { ...missing, query: () => `?id=${videoId}` },
+  // No provider is configured here: test/videos has one.
+  'POST /api/generate-video': {
+    nobody: 401,
+    bob: 503,
+    body: () => ({ prompt: 'of bob', agentId }),
+  },
+  'GET /api/generate-video/:id/file': missing,
+  'POST /api/webhooks/video': { nobody: 503, bob: 503, body: () => ({}) },
   'GET /api/chat': { ...missing, query: () => `?agentId=${agentId}` },
   'POST /api/chat': { ...missing, body: () => ({ agentId, message: 'hello' }) },
   'GET /api/agent': { ...missing, query: () => `?agentId=${agentId}` },

@@ -22,6 +22,7 @@ export interface WalletSite {
   readonly backendUrl: string;
   /** All log lines of the listeners, one JSON object per line. */
   readonly logged: readonly string[];
+  readonly webUrl: string;
   person(): Promise<Person>;
   /** Creates an agent that no worker runs. @returns its id. */
   agentOf(user: { readonly id: string }): Promise<string>;
@@ -59,6 +60,7 @@ export async function walletSite(
     dependencies: alone.dependencies,
     backendUrl: backend.url,
     logged: lines,
+    webUrl: web.url,
     async person() {
       const account = await makeAccount(database.db);
       return { ...account, cookie: await signIn(database.db, account) };

@@ -116,6 +116,8 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     settled_at: now,
   }),
   radio_streams: () => ({ format: 'mp3' }),
+  videos: () => ({ status: 'completed', settled_at: now }),
+  video_days: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   swarm_members: (user, n) => ({
     swarm_id: `${user}-swarm-1`,
     agent_id: `${user}-agent-${n}`,

@@ -24,7 +24,7 @@ const KEEPING = [
 /** Tables of no account: hosts, digests of strangers' input, pending events, proofs, payments. */
 const OF_NOBODY = [
   ...['hosts', 'sign_in_attempts', 'used_nonces', 'risc_events', 'reset_mail_stops'],
-  ...['processor_events', 'invite_codes', 'data_feeds', 'provider_webhooks'],
+  ...['processor_events', 'invite_codes', 'data_feeds', 'provider_webhooks', 'video_days'],
   ...['farcaster_tokens', 'payments', 'transactions', 'payment_vouchers', 'payment_settlements'],
 ];
 

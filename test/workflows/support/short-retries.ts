@@ -57,3 +57,7 @@ export const heartbeat: ActivityOptions = {
   startToCloseTimeout: '5 seconds',
   retry: { maximumAttempts: 1 },
 };
+export const videoRequest = onContainer;
+export const videoLook = onContainer;
+export const videoFile = onContainer;
+export const videoCancel = onContainer;

@@ -1,0 +1,102 @@
+import * as z from 'zod';
+import { getVideo, listVideos } from '../../src/videos/videos.js';
+import { anonymous } from '../auth/anonymous.js';
+import { person } from '../auth/person.js';
+import { area } from '../http/area.js';
+import { rawBody } from '../http/body-format.js';
+import { rangeReply } from '../http/byte-range.js';
+import { nextPageLink, page } from '../http/pagination.js';
+import { reply } from '../http/reply.js';
+import { presentVideo, video, videoBody } from '../views/videos.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+import { receivedEvent, webhookAnswer, webhookHeaders } from './provider-webhook.js';
+
+const PATH = '/api/generate-video';
+
+const videos = area({ tag: 'Videos', auth: person, keyScope: 'agents', limit: LIMITS.videos });
+
+/** Creates the endpoints of videos, and the webhook of their provider (spec 4.15). Workers carry the rows out. */
+export function videoEndpoints(services: Pick<WebDependencies, 'videoEvents' | 'videos'>) {
+  return [
+    videos({
+      method: 'POST',
+      path: PATH,
+      operationId: 'createVideo',
+      summary: 'Have a video made; the work starts at once',
+      idempotent: true,
+      limitOfCaller: LIMITS.videosOfUser,
+      body: videoBody,
+      responses: { 202: z.strictObject({ video }) },
+      errors: [402, 404, 503],
+      async handler({ body, caller, idempotencyId, requestId, tenant }) {
+        const { plan, user } = caller;
+        const made = await services.videos.create(
+          { actor: user.id, idempotencyId, requestId, tenant },
+          { userId: user.id, isAdmin: user.isAdmin, plan },
+          body,
+        );
+        return reply(202, { video: presentVideo(made) });
+      },
+    }),
+    videos({
+      method: 'GET',
+      path: PATH,
+      operationId: 'getVideos',
+      summary: 'List your videos, newest first, or get one',
+      query: z.object({ id: z.string().max(64).optional().describe('The video'), ...page }),
+      responses: {
+        200: z.union([
+          z.strictObject({ videos: z.array(video), count: z.int() }),
+          z.strictObject({ video }),
+        ]),
+      },
+      errors: [404],
+      async handler({ caller, query, tenant }) {
+        const { id, ...paged } = query;
+        if (id !== undefined) {
+          return reply(200, { video: presentVideo(await getVideo(tenant, id)) });
+        }
+        const { limit, cursor: after } = paged;
+        const { items, next } = await listVideos(tenant, caller.user.id, { limit, after });
+        const answer = { videos: items.map(presentVideo), count: items.length };
+        return reply(200, answer, nextPageLink(PATH, paged, next));
+      },
+    }),
+    videos({
+      method: 'GET',
+      path: `${PATH}/:id/file`,
+      operationId: 'getVideoFile',
+      summary: 'Get the file of a video, or a range of its bytes',
+      params: z.object({ id: z.string().max(64).describe('The video') }),
+      headers: z.object({ range: z.string().optional().describe('As `bytes=0-1023`') }),
+      responses: { 200: 'file', 206: 'file', 416: z.strictObject({ error: z.string() }) },
+      errors: [404],
+      async handler({ headers, params, tenant }) {
+        const { contentType, handle, size } = await services.videos.open(tenant, params.id);
+        return rangeReply(headers.range, {
+          contentType,
+          size,
+          open: (start, end) => handle.createReadStream({ start, end }),
+          discard: () => void handle.close(),
+        });
+      },
+    }),
+    videos({
+      method: 'POST',
+      path: '/api/webhooks/video',
+      operationId: 'receiveVideoEvent',
+      summary: 'Report an event of the provider of videos; its signature authenticates it',
+      auth: anonymous,
+      headers: webhookHeaders,
+      body: rawBody('application/json'),
+      limit: LIMITS.providerEvents,
+      responses: { 200: webhookAnswer },
+      errors: [503],
+      async handler({ body, headers }) {
+        const outcome = await services.videoEvents.receive(body, headers);
+        return reply(200, outcome === 'handled' ? receivedEvent() : receivedEvent(outcome));
+      },
+    }),
+  ];
+}

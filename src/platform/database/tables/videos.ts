@@ -1,0 +1,70 @@
+import { literal } from 'sequelize';
+import type { AspectRatio, VideoStatus } from '../../../types/videos.js';
+import { ownedThrough, PLATFORM } from '../schema/policies.js';
+import {
+  bigint,
+  boolean,
+  index,
+  integer,
+  key,
+  nullable,
+  table,
+  text,
+  timestamp,
+  unique,
+  withDefault,
+} from '../schema/table.js';
+
+const open = { settled_at: null };
+
+/** Videos that users have made, each by a prediction at the provider. */
+export const videos = table(
+  'videos',
+  {
+    id: key(text()),
+    userId: text(),
+    agentId: nullable(text()),
+    prompt: text(),
+    /** Seconds. */
+    duration: nullable(integer()),
+    aspectRatio: nullable(text<AspectRatio>()),
+    status: withDefault(text<VideoStatus>(), 'queued'),
+    /** Set before the provider is asked: a request whose answer was lost is not repeated. */
+    askedAt: nullable(timestamp()),
+    predictionId: nullable(text()),
+    /** True if the provider has reported a change that the run has not seen yet. */
+    hinted: withDefault(boolean(), false),
+    /** True while the file counts for the limit, also while it is being written. */
+    hasFile: withDefault(boolean(), false),
+    size: nullable(bigint()),
+    contentType: nullable(text()),
+    error: nullable(text()),
+    /** Null as long as a run may have work left. */
+    settledAt: nullable(timestamp()),
+    dueAt: withDefault(timestamp(), literal('now()')),
+    createdAt: withDefault(timestamp(), literal('now()')),
+    completedAt: nullable(timestamp()),
+  },
+  [
+    unique('videos_prediction_key', ['prediction_id']),
+    index('videos_user_created', ['user_id', 'created_at', 'id']),
+    index('videos_user_open', ['user_id'], open),
+    index('videos_agent', ['agent_id', 'user_id']),
+    index('videos_due', ['due_at'], open),
+    index('videos_file', ['completed_at', 'id'], { has_file: true }),
+    index('videos_settled', ['settled_at']),
+  ],
+  ownedThrough('user_id'),
+);
+
+/** Videos of each UTC day, by all users. */
+export const videoDays = table(
+  'video_days',
+  {
+    /** The day, as `YYYY-MM-DD`. */
+    id: key(text()),
+    count: integer(),
+  },
+  [],
+  PLATFORM,
+);
