@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { LOCAL_KEY } from '../src/billing/settings.js';
 import { LOCAL_TOKEN } from '../src/videos/settings.js';
+import { LOCAL_EMAIL_KEY } from '../src/agents/email/settings.js';
 import { isFirstAdminPending } from '../src/accounts/accounts/register.js';
 import { LABEL } from '../src/docker/containers/container-spec.js';
 import { LOCAL_HELPER_IMAGE } from '../src/docker/egress/helper-image-name.js';
@@ -11,6 +12,7 @@ import { anvilProgram } from './chain/anvil-program.js';
 import { forgetLocalChain, furnish, partiesOf, withLocalChain } from './chain/local-chain.js';
 import { startPaymentProcessor } from './billing/payment-processor.js';
 import { startVideoProvider } from './video/video-provider.js';
+import { ResendStandIn } from './email/resend-stand-in.js';
 import { findLabelled } from './docker/labelled.js';
 import { obtainDocker, type Docker } from './docker/obtain-docker.js';
 import { startDockerDaemon } from './docker/docker-daemon.js';
@@ -47,6 +49,9 @@ const PROCESSOR_PORT = 3028;
 
 /** The usual port of the stand-in for the provider of videos. */
 const VIDEO_PORT = 3029;
+
+/** The usual port of the stand-in for the provider of e-mails. */
+const EMAIL_PORT = 3030;
 
 /** A running server or service, in the order of their starts. */
 export interface Started {
@@ -89,6 +94,7 @@ export class Platform {
       this.#startProcessor(),
       this.#startRadio(ports),
       this.#startVideoProvider(),
+      this.#startEmailProvider(),
     ]);
     return docker;
   }
@@ -236,6 +242,22 @@ export class Platform {
     const provider = await startVideoProvider({ port: await freePort(VIDEO_PORT) });
     this.#started.push({ name: 'The provider of videos', stop: () => provider.close() });
     delete this.env.VIDEO_API_TOKEN_FILE;
+  }
+
+  /** Starts the stand-in for the provider of e-mails, if the settings want one. */
+  async #startEmailProvider(): Promise<void> {
+    const { email, http } = this.#settings;
+    if (email.apiKey !== LOCAL_EMAIL_KEY) return;
+    const provider = await ResendStandIn.open({
+      port: await freePort(EMAIL_PORT),
+      webhookUrl: `${http.ownWebUrl}/api/webhooks/email`,
+      ...(email.domain !== undefined && { domain: email.domain }),
+    });
+    this.#started.push({
+      name: 'The provider of e-mails',
+      stop: () => Promise.resolve(provider.close()),
+    });
+    delete this.env.EMAIL_API_KEY_FILE;
     Object.assign(this.env, provider.env);
   }
 

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { LOCAL_EMAIL_KEY } from '../src/agents/email/settings.js';
 import { LOCAL_KEY } from '../src/billing/settings.js';
 import { chainFile } from './chain/local-chain.js';
 import { secretsFile } from './secrets.js';
@@ -15,7 +16,7 @@ import { tour } from './tour.js';
  * @param found.firstIsAdmin true if the next person to register becomes the admin.
  */
 export function summary(
-  { ai, billing, dataDir, http, runDir }: LauncherSettings,
+  { ai, billing, dataDir, email, http, runDir }: LauncherSettings,
   env: NodeJS.ProcessEnv,
   {
     isFirst,
@@ -43,6 +44,9 @@ export function summary(
       ? [
           `  payments      ${env.PAYPROC_API_URL}  (stand-in for the payment processor: refunds, disputes, subscriptions)`,
         ]
+      : []),
+    ...(env.EMAIL_API_URL && email.apiKey === LOCAL_EMAIL_KEY
+      ? [`  e-mail        ${env.EMAIL_API_URL}  (stand-in for Resend: POST /inbox, GET /sent)`]
       : []),
     `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, summarizer.log, worker.log, payments.log and those of the servers (LOG_LEVEL=debug says more)`,
     ...(firstIsAdmin

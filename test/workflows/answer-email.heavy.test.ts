@@ -8,7 +8,7 @@ import {
 import { OwnerTurns } from '../../src/agents/chat/owner-turns.js';
 import { hostLimiters } from '../../src/agents/watchdog/host-limiters.js';
 import { emailSite, type EmailOwner, type EmailSite } from '../agents/email/email-site.js';
-import { say } from '../agents/email/resend-stub.js';
+import { say } from '../../dev/email/resend-stand-in.js';
 import { saying, SECRETS, TaskGateway } from '../agents/tasks/task-lab.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { emailRun } from './support/email-run.js';

@@ -1,8 +1,7 @@
 import { isEmail, normalizeEmail } from '../../accounts/accounts/email.js';
 import { withoutComments } from './mail-text.js';
 
-/** A name before an address is shown alone: an `@` in it could pass for the address. */
-const NAMED = /^[^<>@]*<([^<>\s]{1,254})>$/;
+const NAMED = /^([^<>]*)<([^<>\s]{1,254})>$/;
 
 /**
  * Returns the address of a mailbox, such as `A Name <a@example.com>`, in lower case. Undefined unless the text has
@@ -11,7 +10,10 @@ const NAMED = /^[^<>@]*<([^<>\s]{1,254})>$/;
 export function addressOf(mailbox: string): string | undefined {
   const plain = withoutComments(mailbox, () => '"')?.trim();
   if (plain === undefined) return undefined;
-  const address = normalizeEmail(NAMED.exec(plain)?.[1] ?? plain);
+  const [, name = '', named = plain] = NAMED.exec(plain) ?? [];
+  const address = normalizeEmail(named);
+  // Another address as a name could pass for the sender's.
+  if (name.includes('@') && normalizeEmail(name) !== address) return undefined;
   return isEmail(address) ? address : undefined;
 }
 

@@ -4,6 +4,9 @@ import { area, variable, type SettingsOf } from '../../platform/environment/area
 import { entriesOf, textAs, textMatching } from '../../platform/environment/types.js';
 import { webhookSecrets } from '../../platform/webhooks/webhook-secrets.js';
 
+/** The key for which `npm start` starts a stand-in for the provider. */
+export const LOCAL_EMAIL_KEY = 'local';
+
 const DOMAIN = /^[a-z\d](?:[a-z\d-]*[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)+$/;
 
 const domain = textAs('a domain', (value) => {
@@ -30,7 +33,7 @@ export const emailSettings = area(
     apiKey: variable(
       'EMAIL_API_KEY',
       textMatching(/^[\x21-\x7e]{1,500}$/, '1 to 500 visible ASCII characters').optional(),
-      'key of the account at Resend',
+      `key of the account at Resend; \`${LOCAL_EMAIL_KEY}\` makes \`npm start\` start a stand-in for it`,
       { secret: true, whenUnset: 'no e-mails to agents' },
     ),
     webhookSecrets: variable(
@@ -62,12 +65,18 @@ export const emailSettings = area(
     /** True if a sender has to be proven also in a mail without results. */
     requiresProof: production,
   }),
-  ({ apiKey, authservId }, { production }) =>
-    production && apiKey !== undefined && authservId === undefined
+  ({ apiKey, authservId }, { production }) => [
+    ...(production && apiKey !== undefined && authservId === undefined
       ? [
           'EMAIL_AUTHSERV_ID is missing: without it the sender of no e-mail can be proven. Set it, or unset EMAIL_API_KEY',
         ]
-      : [],
+      : []),
+    ...(production && apiKey === LOCAL_EMAIL_KEY
+      ? [
+          `EMAIL_API_KEY is ${LOCAL_EMAIL_KEY}, which is for development only: set the key of an account at Resend`,
+        ]
+      : []),
+  ],
 );
 
 export type EmailSettings = SettingsOf<typeof emailSettings>;

@@ -3,7 +3,7 @@ import { Resend } from '../../../src/agents/email/resend.js';
 import { walletSite, type WalletSite } from '../../money/wallets/support.js';
 import type { Answer } from '../../support/http.js';
 import { newTaskAgent } from '../tasks/task-lab.js';
-import { EMAIL_DOMAIN, ResendStub, type StoredMail } from './resend-stub.js';
+import { ResendStandIn, type StoredMail } from '../../../dev/email/resend-stand-in.js';
 
 /** A mail's row. */
 export interface EmailRow {
@@ -17,10 +17,10 @@ export interface EmailRow {
 
 /** The web API with a stand-in of the provider of e-mails, and one user with an agent. */
 export interface EmailSite extends WalletSite {
-  readonly resend: ResendStub;
+  readonly resend: ResendStandIn;
   readonly emails: AgentEmails;
   newOwner(options?: { readonly port?: number }): Promise<EmailOwner>;
-  deliver(event: unknown, how?: Parameters<ResendStub['signed']>[1]): Promise<Answer>;
+  deliver(event: unknown, how?: Parameters<ResendStandIn['signed']>[1]): Promise<Answer>;
   rows(owner: EmailOwner): Promise<EmailRow[]>;
 }
 
@@ -33,13 +33,13 @@ export interface EmailOwner {
   readonly address: string;
   readonly agent: string;
   /** Lets the provider receive a mail of the owner to the agent, and returns the event. */
-  write(mail?: Partial<StoredMail>): ReturnType<ResendStub['receive']>;
+  write(mail?: Partial<StoredMail>): ReturnType<ResendStandIn['receive']>;
 }
 
 export async function emailSite(
   env: Readonly<Record<string, string | undefined>> = {},
 ): Promise<EmailSite> {
-  const resend = await ResendStub.open();
+  const resend = await ResendStandIn.open();
   const site = await walletSite({ ...resend.env, ...env });
   const { settings } = site.dependencies;
   const { db } = site.database;
@@ -62,7 +62,7 @@ export async function emailSite(
           { userId: ref.userId },
         );
       if (!user) throw new TypeError('the user is missing');
-      const agent = `${ref.agentId}@${EMAIL_DOMAIN}`;
+      const agent = `${ref.agentId}@${resend.domain}`;
       const usual = { from: `Ada <${user.email}>`, to: [agent] };
       return {
         ...ref,

@@ -1,9 +1,14 @@
 // @module-tag attack
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ProviderWebhook } from '../../../src/platform/webhooks/provider-webhook.js';
 import { textsOfRows } from '../../platform/database/traces.js';
 import { queryRows } from '../../platform/database/catalog.js';
 import { emailSite, type EmailOwner, type EmailSite } from './email-site.js';
-import { AUTHSERV_ID, EMAIL_DOMAIN, say } from './resend-stub.js';
+import { AUTHSERV_ID, ResendStandIn, say } from '../../../dev/email/resend-stand-in.js';
 
 const SIGNAL = new AbortController().signal;
 const STORED = { received: true, handled: true };
@@ -80,9 +85,9 @@ describe('event of a new mail', () => {
       [owner.write({ from: 'mallory@partner.example' }), 'sender'],
       [owner.write({ from: 'mallory@sub.friends.example' }), 'sender'],
       [owner.write({ from: `${owner.address}, mallory@evil.example` }), 'sender'],
-      [owner.write({ from: `x@${EMAIL_DOMAIN}` }), 'sender'],
+      [owner.write({ from: `x@${site.resend.domain}` }), 'sender'],
       [owner.write({ from: stranger.agent }), 'sender'],
-      [owner.write({ to: [`nobody@${EMAIL_DOMAIN}`] }), 'recipient'],
+      [owner.write({ to: [`nobody@${site.resend.domain}`] }), 'recipient'],
       [owner.write({ to: [`${owner.agentId}@elsewhere.example`] }), 'recipient'],
       [owner.write({ to: [] }), 'recipient'],
       [{ type: 'email.opened', data: { email_id: 'x' } }, 'event'],
@@ -423,6 +428,36 @@ describe('bounce and complaint', () => {
       expect(await said(site.resend.about(type, { id: 'unknown' }))).toEqual(refused('unknown'));
     }
   });
+});
+
+test('delivers a mail that a developer writes at the stand-in, and signs its event', async () => {
+  const delivered: unknown[] = [];
+  const platform = createServer((request, response) => {
+    void buffer(request).then((body) => {
+      const headers = request.headers as Record<string, string>;
+      const webhook = new ProviderWebhook({ kind: 'email', secrets: [own.secret], setting: '' });
+      delivered.push(webhook.verify(body, headers).payload);
+      response.end();
+    });
+  });
+  await once(platform.listen(0, '127.0.0.1'), 'listening');
+  const { port } = platform.address() as AddressInfo; // TCP: always an object
+  const own = await ResendStandIn.open({ webhookUrl: `http://127.0.0.1:${port}/` });
+  try {
+    const post = (type: string) =>
+      fetch(`${own.env.EMAIL_API_URL}/inbox`, {
+        method: 'POST',
+        headers: { 'content-type': type },
+        body: JSON.stringify({ from: 'a@x.example', to: owner.agent, text: 'Hello' }),
+      });
+    expect((await post('application/json')).status).toBe(202);
+    await expect.poll(() => delivered).toMatchObject([{ data: { to: [owner.agent] } }]);
+    // A page of another site may send this type without a question.
+    expect((await post('text/plain')).status).toBe(400);
+  } finally {
+    own.close();
+    platform.close();
+  }
 });
 
 describe('without a configured provider', () => {

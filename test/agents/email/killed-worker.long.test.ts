@@ -12,7 +12,7 @@ import { testEnvironment } from '../../support/platform-environment.js';
 import { testTemporal, type TestTemporal } from '../../support/temporal.js';
 import { saying, TASK_HOST, TaskGateway } from '../tasks/task-lab.js';
 import { emailSite, type EmailSite } from './email-site.js';
-import { say } from './resend-stub.js';
+import { say } from '../../../dev/email/resend-stand-in.js';
 
 const PROGRAM = fileURLToPath(new URL('email-worker.mjs', import.meta.url));
 

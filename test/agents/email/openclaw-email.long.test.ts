@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ensureAgentImage } from '../../../dev/agent-image/build-openclaw.js';
 import { readSettings } from '../../../dev/settings.js';
@@ -7,26 +8,41 @@ import { answerEmailId } from '../../../workflows/ids.js';
 import { textsOfHistories } from '../../support/histories.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
 import { until } from '../../support/until.js';
-import { EMAIL_DOMAIN, ResendStub } from './resend-stub.js';
+import { ResendStandIn } from '../../../dev/email/resend-stand-in.js';
 
 const QUESTION = 'Is the shop by the swordfish open?';
+const ANSWER = 'Yes, until the swordfish is sold.';
 
-let resend: ResendStub;
+let resend: ResendStandIn;
 let platform: TestPlatform;
 let ada: TestUser;
 
 beforeAll(async () => {
-  resend = await ResendStub.open();
+  resend = await ResendStandIn.open();
   platform = await testPlatform({
     env: { ...resend.env, AGENT_RUNTIME_IMAGE: await openClawImage() },
   });
-  ada = await platform.signUp();
+  platform.provider.behave(answerInPieces);
+  ada = await platform.signUp('solo');
   await platform.asOwner(`UPDATE users SET email_verified_at = now() WHERE id = '${ada.id}'`);
 }, 20 * 60_000);
 afterAll(async () => {
   await platform?.close();
   resend?.close();
 });
+
+/** Streams an answer, as OpenClaw's models do. */
+function answerInPieces(_request: unknown, response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'auto' };
+  const send = (delta: object, finish_reason: string | null) => {
+    const choices = [{ index: 0, delta, finish_reason }];
+    response.write(`data: ${JSON.stringify({ ...base, choices })}\n\n`);
+  };
+  send({ role: 'assistant', content: ANSWER }, null);
+  send({}, 'stop');
+  response.end('data: [DONE]\n\n');
+}
 
 async function openClawImage(): Promise<string> {
   const given = process.env.AGENT_RUNTIME_IMAGE;
@@ -47,39 +63,47 @@ test(
     const [agent] = await platform.db
       .asPlatform()
       .query<{ subdomain: string }>('SELECT subdomain FROM agents WHERE id = $id', { id });
-    const to = [`${agent?.subdomain}@${EMAIL_DOMAIN}`];
+    const to = [`${agent?.subdomain}@${resend.domain}`];
+    const rowsOf = () =>
+      platform.db
+        .asPlatform()
+        .query<{ id: string; conversation: string; status: string; reason: string | null }>(
+          `SELECT id, conversation, status, reason FROM agent_emails WHERE agent_id = $id
+          ORDER BY received_at`,
+          { id },
+        );
     const write = async (mail: object) => {
       const event = resend.receive({ from: `Ada <${ada.email}>`, to, text: QUESTION, ...mail });
       const options = resend.signed(event);
       const answer = await platform.web(undefined, 'POST', '/api/webhooks/email', options);
       expect(answer.body).toEqual({ received: true, handled: true });
+      const settled = await until(async () => {
+        const row = (await rowsOf()).at(-1);
+        return row && !['received', 'asking', 'answering'].includes(row.status) && row;
+      }, 150_000);
+      expect(settled).toMatchObject({ status: 'answered', reason: null });
       return event.data.message_id;
     };
 
     const first = await write({});
-    await until(() => Promise.resolve(resend.sent.length === 1), 120_000);
+    expect(resend.sent).toHaveLength(1);
     expect(resend.sent[0]).toMatchObject({
       from: to[0],
       to: [ada.email],
       subject: 'Re: A question',
       headers: { 'In-Reply-To': first },
     });
-    expect(resend.sent[0]?.text).toContain('swordfish');
+    expect(resend.sent[0]?.text).toBe(ANSWER);
 
     const headers = {
       ...resend.mails.values().next().value?.headers,
       references: `${first} <answer@resend.test>`,
     };
     await write({ subject: 'Re: A question', text: 'And tomorrow?', headers });
-    await until(() => Promise.resolve(resend.sent.length === 2), 120_000);
+    expect(resend.sent).toHaveLength(2);
     expect(resend.sent[1]?.headers.References).toContain(first);
 
-    const rows = await platform.db
-      .asPlatform()
-      .query<{ id: string; conversation: string }>(
-        'SELECT id, conversation FROM agent_emails WHERE agent_id = $id',
-        { id },
-      );
+    const rows = await rowsOf();
     const [conversation, ...others] = new Set(rows.map((row) => row.conversation));
     expect(others).toEqual([]);
     const chat = `/api/chat?agentId=${id}&conversation=${conversation}`;

@@ -1,5 +1,7 @@
 // @module-tag attack
 import { describe, expect, test } from 'vitest';
+import { emailSettings } from '../../../src/agents/email/settings.js';
+import { readAreas } from '../../../src/platform/environment/read.js';
 import { addressOf } from '../../../src/agents/email/mailbox.js';
 import { headersOf, isAutomatic, senderOf } from '../../../src/agents/email/received-mail.js';
 import { textOf, threadOf } from '../../../src/agents/email/received-mail.js';
@@ -110,6 +112,7 @@ describe('address of a sender', () => {
     ['"Lovelace, Ada" <ada@good.example>', SENDER],
     ['"<mallory@evil.example>" <ada@good.example>', SENDER],
     ['(ada@evil.example) ada@good.example', SENDER],
+    ['Ada@Good.example <ada@good.example>', SENDER],
     ['ada@evil.example <ada@good.example>', undefined],
     ['mallory@evil.example, ada@good.example', undefined],
     ['<ada@good.example> <mallory@evil.example>', undefined],
@@ -174,4 +177,53 @@ test('finds the thread of a mail, with its first mail and the last ones', () => 
   expect([earlier[0], earlier.at(-1)]).toEqual([many[0], many.at(-1)]);
   expect(earlier.join(' ').length).toBeLessThanOrEqual(900);
   expect(of({}, 'm@x\r\nBcc: mallory@evil.example').messageId).toBeNull();
+});
+
+describe('settings', () => {
+  const KEY = { EMAIL_API_KEY: 're_1' };
+  const PRODUCTION = { NODE_ENV: 'production', EMAIL_AUTHSERV_ID: 'mx.here.example', ...KEY };
+  const settings = (env: Readonly<Record<string, string | undefined>>) =>
+    readAreas({ email: emailSettings }, env).email;
+
+  test('demand the name of the receiving server in production, with a key', () => {
+    expect(settings(PRODUCTION)).toMatchObject({
+      requiresProof: true,
+      authservId: 'mx.here.example',
+    });
+    expect(() => settings({ ...PRODUCTION, EMAIL_AUTHSERV_ID: undefined })).toThrow(
+      'EMAIL_AUTHSERV_ID is missing',
+    );
+    expect(settings({ NODE_ENV: 'production' }).apiKey).toBeUndefined();
+    expect(settings(KEY)).toMatchObject({ requiresProof: false, authservId: undefined });
+  });
+
+  test('refuse the stand-in, and an address without TLS, in production', () => {
+    expect(() => settings({ ...PRODUCTION, EMAIL_API_KEY: 'local' })).toThrow('development only');
+    const plain = 'http://mail.example';
+    expect(() => settings({ ...PRODUCTION, EMAIL_API_URL: plain })).toThrow('https://');
+    const local = 'http://127.0.0.1:3030';
+    expect(settings({ ...PRODUCTION, EMAIL_API_URL: local }).apiUrl).toBe(local);
+    expect(settings({ ...KEY, EMAIL_API_URL: plain }).apiUrl).toBe(plain);
+    expect(settings({}).apiUrl).toBe('https://api.resend.com');
+  });
+
+  test('read domain and senders in lower case, and refuse any others', () => {
+    const { allowedSenders, domain } = settings({
+      EMAIL_DOMAIN: 'Agents.Example.COM',
+      EMAIL_ALLOWED_SENDERS: 'Ada@Good.Example, @Friends.example',
+    });
+    expect([domain, [...allowedSenders]]).toEqual([
+      'agents.example.com',
+      [SENDER, '@friends.example'],
+    ]);
+    for (const wrong of ['example', '@x.example', 'a..b', '-a.example', 'a.example/']) {
+      expect(() => settings({ EMAIL_DOMAIN: wrong })).toThrow('EMAIL_DOMAIN must be a domain');
+    }
+    for (const wrong of ['ada', '@', '@example', 'a@b@c.example', 'Ada <ada@good.example>']) {
+      expect(() => settings({ EMAIL_ALLOWED_SENDERS: wrong })).toThrow('EMAIL_ALLOWED_SENDERS');
+    }
+    for (const wrong of ['whsec_', 'secret', `whsec_${'A'.repeat(8)}`]) {
+      expect(() => settings({ EMAIL_WEBHOOK_SECRET: wrong })).toThrow('EMAIL_WEBHOOK_SECRET');
+    }
+  });
 });

@@ -3,14 +3,22 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Webhook } from 'standardwebhooks';
 
-/** Name of the mail server that receives for the stub. */
+/** Name of the mail server that receives for the stand-in. */
 export const AUTHSERV_ID = 'mx.resend.test';
 
-export const EMAIL_DOMAIN = 'agents.example.com';
+/** Most mails in memory. */
+const MAX_MAILS = 10_000;
 
-/** A mail that the stub sent. */
+/** Milliseconds between two deliveries of an event, and the most deliveries. */
+const RETRY_MS = 1_000;
+const MAX_DELIVERIES = 60;
+
+const CALL_TIMEOUT_MS = 10_000;
+
+/** A mail that the stand-in sent. */
 export interface SentMail {
   readonly id: string;
   readonly from: string;
@@ -21,7 +29,7 @@ export interface SentMail {
   readonly tags: readonly { readonly name: string; readonly value: string }[];
 }
 
-/** A mail that the stub received, in the API's format. */
+/** A mail that the stand-in received, in the API's format. */
 export interface StoredMail {
   readonly from: string;
   readonly to: readonly string[];
@@ -35,8 +43,22 @@ export interface StoredMail {
 /** Takes the place of an answer; returns false for the usual answer. */
 type Fault = (response: ServerResponse, call: string) => boolean;
 
-/** A loopback stand-in of Resend in its wire format. */
-export class ResendStub {
+interface Options {
+  /** Any free port by default. */
+  readonly port?: number;
+  readonly domain?: string;
+  /** Address of the webhook; without one, no event is delivered. */
+  readonly webhookUrl?: string;
+}
+
+/** A mail that a developer writes to an agent. */
+type WrittenMail = Partial<StoredMail> & Pick<StoredMail, 'from' | 'to'>;
+
+/**
+ * A loopback stand-in of Resend in its wire format. `POST /inbox` takes a mail to an agent, `GET /sent` returns the
+ * answers; both are for developers, and no mail leaves the machine.
+ */
+export class ResendStandIn {
   readonly mails = new Map<string, StoredMail>();
   readonly sent: SentMail[] = [];
   /** All calls, as `GET /emails/receiving/<id>` and `POST /emails <key>`. */
@@ -49,14 +71,22 @@ export class ResendStub {
   loss: Fault = () => false;
   readonly #byKey = new Map<string, { readonly body: string; readonly id: string }>();
   readonly #server = createServer((request, response) => void this.#answer(request, response));
+  readonly #closing = new AbortController();
+  readonly #options: Options;
+  readonly domain: string;
   #url = '';
 
-  static async open(): Promise<ResendStub> {
-    const stub = new ResendStub();
-    await once(stub.#server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = stub.#server.address() as AddressInfo; // TCP: always an object
-    stub.#url = `http://127.0.0.1:${port}`;
-    return stub;
+  private constructor(options: Options) {
+    this.#options = options;
+    this.domain = options.domain ?? 'agents.localhost';
+  }
+
+  static async open(options: Options = {}): Promise<ResendStandIn> {
+    const standIn = new ResendStandIn(options);
+    await once(standIn.#server.listen(options.port ?? 0, '127.0.0.1'), 'listening');
+    const { port } = standIn.#server.address() as AddressInfo; // TCP: always an object
+    standIn.#url = `http://127.0.0.1:${port}`;
+    return standIn;
   }
 
   get env(): Record<string, string> {
@@ -64,13 +94,13 @@ export class ResendStub {
       EMAIL_API_URL: this.#url,
       EMAIL_API_KEY: this.apiKey,
       EMAIL_WEBHOOK_SECRET: this.secret,
-      EMAIL_DOMAIN,
+      EMAIL_DOMAIN: this.domain,
       EMAIL_AUTHSERV_ID: AUTHSERV_ID,
     };
   }
 
   /** Receives a mail, and returns its event. */
-  receive(mail: Partial<StoredMail> & Pick<StoredMail, 'from' | 'to'>) {
+  receive(mail: WrittenMail) {
     const id = randomUUID();
     const domain = /@([^>]+)>?$/.exec(mail.from)?.[1] ?? '';
     const stored = {
@@ -87,7 +117,7 @@ export class ResendStub {
     return { type: 'email.received', created_at: new Date().toISOString(), data };
   }
 
-  /** Returns an event about a mail that the stub sent. */
+  /** Returns an event about a mail that the stand-in sent. */
   about(type: string, mail: Pick<SentMail, 'id'> & Partial<SentMail>, more: object = {}) {
     const tags = Object.fromEntries((mail.tags ?? []).map(({ name, value }) => [name, value]));
     return {
@@ -110,6 +140,7 @@ export class ResendStub {
   }
 
   close(): void {
+    this.#closing.abort();
     this.#server.closeAllConnections();
     this.#server.close();
   }
@@ -119,8 +150,10 @@ export class ResendStub {
     const key = request.headers['idempotency-key'];
     const call = [request.method, pathname, ...(key === undefined ? [] : [key])].join(' ');
     this.calls.push(call);
-    const body = request.method === 'POST' ? await json(request) : undefined;
+    const body = await bodyOf(request);
     if (this.fault(response, call)) return;
+    if (call === 'POST /inbox') return this.#write(response, body);
+    if (call === 'GET /sent') return say(response, 200, this.sent);
     if (request.headers.authorization !== `Bearer ${this.apiKey}`) {
       return say(response, 401, { statusCode: 401, name: 'invalid_api_key' });
     }
@@ -132,6 +165,40 @@ export class ResendStub {
       return say(response, 404, { statusCode: 404, name: 'not_found' });
     }
     this.#send(response, call, String(key), body);
+  }
+
+  /** Takes a mail of a developer, and delivers its event. */
+  #write(response: ServerResponse, body: unknown): void {
+    const { from, to, ...mail } = (body ?? {}) as Record<string, unknown>;
+    if (typeof from !== 'string' || typeof to !== 'string') {
+      return say(response, 400, { error: 'A mail needs "from" and "to", as JSON' });
+    }
+    if (this.mails.size + this.sent.length >= MAX_MAILS) {
+      return say(response, 503, { error: 'There are too many mails: start again' });
+    }
+    const event = this.receive({ from, to: [to], ...mail });
+    void this.#deliver(event);
+    say(response, 202, { id: event.data.email_id, message_id: event.data.message_id });
+  }
+
+  async #deliver(event: unknown): Promise<void> {
+    const { webhookUrl } = this.#options;
+    if (webhookUrl === undefined) return;
+    const sent = this.signed(event);
+    for (let n = 0; n < MAX_DELIVERIES && !this.#closing.signal.aborted; n++) {
+      try {
+        const signal = AbortSignal.any([
+          this.#closing.signal,
+          AbortSignal.timeout(CALL_TIMEOUT_MS),
+        ]);
+        const answer = await fetch(webhookUrl, { method: 'POST', signal, ...sent });
+        await answer.body?.cancel();
+        if (answer.ok) return;
+      } catch {
+        // The platform is being restarted: the next attempt may reach it.
+      }
+      await delay(RETRY_MS, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+    }
   }
 
   #send(response: ServerResponse, call: string, key: string, mail: unknown): void {
@@ -147,6 +214,12 @@ export class ResendStub {
     }
     if (!this.loss(response, call)) say(response, 200, { id });
   }
+}
+
+/** Reads a body of JSON; a page of another site cannot send one. */
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  if (request.headers['content-type'] !== 'application/json') return undefined;
+  return json(request).catch(() => undefined);
 }
 
 export function say(response: ServerResponse, status: number, answer: unknown): void {
