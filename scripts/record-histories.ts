@@ -10,6 +10,7 @@ import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { ApplicationFailure } from '@temporalio/common';
 import { createCloneActivities } from '../activities/clones.js';
+import type { EmailActivities } from '../activities/email.js';
 import type { PaymentState } from '../src/agents/clones/clone-payments.js';
 import type { EmailStatus } from '../src/types/agent-emails.js';
 import { RETAINED } from '../src/retention/retained.js';
@@ -308,8 +309,12 @@ async function recordScheduledTask(): Promise<void> {
 /** Records a mail whose answer is retried, and mails that end before. */
 async function recordEmail(): Promise<void> {
   const agent = { agentId: 'recorded', userId: 'user', host: TASK_HOST };
-  const runOf = async (status: EmailStatus, { isThere = true, failures = 0 } = {}) => {
-    let attempts = 0;
+  const refuse = () => Promise.reject(ApplicationFailure.nonRetryable('The other side is away'));
+  const runOf = async (
+    status: EmailStatus,
+    sending: EmailActivities['sendEmailAnswer'],
+    isAway = false,
+  ) => {
     const { workflowId } = await emailRun(lab.environment, await bundleWorkflows(), {
       records: {
         giveUpEmail: () => Promise.resolve('failed'),
@@ -317,24 +322,24 @@ async function recordEmail(): Promise<void> {
       },
       calls: {
         readEmail: (id) => Promise.resolve({ status, mail: { id, agent } }),
-        sendEmailAnswer: () =>
-          attempts++ < failures
-            ? Promise.reject(ApplicationFailure.retryable('The provider is away'))
-            : Promise.resolve(isThere ? 'answered' : 'skipped'),
+        sendEmailAnswer: sending,
       },
       host: {
-        askForEmail: () =>
-          isThere
-            ? Promise.resolve('answered')
-            : Promise.reject(ApplicationFailure.nonRetryable('The host is away')),
+        askForEmail: () => (isAway ? refuse() : Promise.resolve('answered')),
       },
     });
     return historyOf(workflowId);
   };
-  await keep('answer-email', 'retried', await runOf('asking', { failures: 3 }));
-  await keep('answer-email', 'refused', await runOf('refused'));
-  await keep('answer-email', 'host-away', await runOf('asking', { isThere: false }));
-  await keep('answer-email', 'given-up', await runOf('asking', { failures: Infinity }));
+  let attempts = 0;
+  const retried = () =>
+    attempts++ < 2
+      ? Promise.reject(ApplicationFailure.retryable('The provider is away'))
+      : Promise.resolve('answered' as const);
+  await keep('answer-email', 'retried', await runOf('asking', retried));
+  await keep('answer-email', 'refused', await runOf('refused', retried));
+  await keep('answer-email', 'given-up', await runOf('answering', refuse));
+  const skipped = () => Promise.resolve('skipped' as const);
+  await keep('answer-email', 'host-away', await runOf('asking', skipped, true));
 }
 
 /** Records a deletion with two areas, the first of which must be retried. */

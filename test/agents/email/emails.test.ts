@@ -4,6 +4,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { EmailEvents } from '../../../src/agents/email/email-events.js';
+import { UnavailableError } from '../../../src/lib/errors.js';
 import { ProviderWebhook } from '../../../src/platform/webhooks/provider-webhook.js';
 import { textsOfRows } from '../../platform/database/traces.js';
 import { queryRows } from '../../platform/database/catalog.js';
@@ -265,12 +267,19 @@ describe('reading of a mail', () => {
       (response: Parameters<typeof say>[0]) => say(response, 200, { from: 7 }),
       (response: Parameters<typeof say>[0]) => response.end('<html>'),
       (response: Parameters<typeof say>[0]) => response.destroy(),
+      (response: Parameters<typeof say>[0]) => {
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
+        response.write('{"from": "', () => response.destroy());
+      },
+      // An answer that does not come in time.
+      () => undefined,
     ]) {
       site.resend.fault = (response) => {
         fault(response);
         return true;
       };
-      await expect(site.emails.read(id, SIGNAL)).rejects.toThrow('The provider of e-mails');
+      const reading = site.emails.read(id, AbortSignal.timeout(500));
+      await expect(reading).rejects.toThrow('The provider of e-mails');
     }
     expect(await now(id)).toMatchObject({ status: 'received' });
     site.resend.fault = () => false;
@@ -351,6 +360,17 @@ describe('answer', () => {
     };
     expect(await site.emails.send(id, SIGNAL)).toBe('failed');
     expect((await now(id)).reason).toBe('The provider of e-mails answered with status 422');
+  });
+
+  test('follows no redirect of the provider', async () => {
+    const { id } = await read();
+    await site.emails.finish(ref(id), { kind: 'answered', answer: 'Yes' });
+    site.resend.fault = (response) => {
+      response.writeHead(307, { location: 'http://169.254.169.254/latest/meta-data/' }).end();
+      return true;
+    };
+    const sending = site.emails.send(id, SIGNAL);
+    await expect(sending).rejects.toThrow(/^The provider of e-mails answered with status 307$/);
   });
 
   test('is not sent for a turn without an answer', async () => {
@@ -460,17 +480,13 @@ test('delivers a mail that a developer writes at the stand-in, and signs its eve
   }
 });
 
-describe('without a configured provider', () => {
-  test.each(['EMAIL_API_KEY', 'EMAIL_DOMAIN', 'EMAIL_WEBHOOK_SECRET'])(
-    'the webhook is unavailable: %s',
-    async (name) => {
-      const bare = await emailSite({ [name]: undefined });
-      try {
-        const { status } = await bare.deliver({ type: 'email.received', data: {} });
-        expect(status).toBe(503);
-      } finally {
-        await bare.close();
-      }
-    },
-  );
-});
+test.each(['apiKey', 'domain', 'webhookSecrets'] as const)(
+  'the webhook is unavailable without the setting %s',
+  async (name) => {
+    const { email } = site.dependencies.settings;
+    const events = new EmailEvents(site.database.db, { ...email, [name]: undefined });
+    const { body, headers } = site.resend.signed(owner.write());
+    const receiving = events.receive(Buffer.from(body), headers);
+    await expect(receiving).rejects.toThrow(UnavailableError);
+  },
+);
