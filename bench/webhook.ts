@@ -1,5 +1,5 @@
-// Measures events that are accepted, of the payment processor and of the provider of e-mails, each over a bare Koa
-// handler with the same check of the signature and one insert.
+// Measures events of the payment processor and of providers that are accepted, each kind over a bare Koa handler with
+// the same check of the signature and one insert.
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,12 +11,22 @@ import { makeFolder } from './support/folder.js';
 import { measureInTurns } from './support/in-turns.js';
 import { loadCells } from './support/measured-load.js';
 import { startPaidApi } from './support/paid-api.js';
-import { writeSentOnce } from './support/sent-once.js';
+import { writeSentOnce, type SentOnce } from './support/sent-once.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
 /** Minimum share of the bare handler's rate. */
 const AIM = 0.7;
+
+/** A webhook, and the bare handler beside it. */
+interface Measured {
+  readonly name: string;
+  readonly path: string;
+  readonly bare: string;
+  readonly secret: string | undefined;
+  /** Makes events that are sent once each. */
+  readonly events: (count: number) => Promise<readonly SentOnce[]>;
+}
 
 const { values: options } = parseArgs({
   options: {
@@ -31,46 +41,27 @@ await runBenchmark(async (atEnd) => {
   const processor = await startPaymentProcessor();
   atEnd(() => processor.close());
   const folder = await makeFolder(atEnd);
-  const api = await startPaidApi(folder, atEnd, { ...processor.env, ...emailEvents.env });
+  const env = { ...processor.env, ...emailEvents.env };
+  const api = await startPaidApi(folder, atEnd, env);
   await emailEvents.prepare(api.ownerUrl);
-  const kinds = [
+  const kinds: readonly Measured[] = [
     {
       name: 'events of the payment processor',
       path: '/api/wallet/top-up',
       bare: 'bare-webhook',
-      secret: processor.env.PAYPROC_WEBHOOK_SECRET ?? '',
-      next: () => paid(processor),
+      secret: processor.env.PAYPROC_WEBHOOK_SECRET,
+      events: (count) => Promise.resolve(Array.from({ length: count }, () => paid(processor))),
     },
     {
-      name: 'e-mails to agents',
+      name: 'events of the provider of e-mails',
       path: '/api/webhooks/email',
-      bare: 'bare-signed-webhook',
-      secret: emailEvents.secret,
-      next: () => emailEvents.next(),
+      bare: 'bare-provider-webhook',
+      secret: emailEvents.env.EMAIL_WEBHOOK_SECRET,
+      events: (count) => Promise.resolve(Array.from({ length: count }, () => emailEvents.next())),
     },
   ];
-  const rows: string[][] = [];
-  for (const { bare: program, name, next, path: at, secret } of kinds) {
-    const bare = await forkUntilMessage<{ port: number }>(program, [api.ownerUrl, secret]);
-    atEnd(() => void bare.child.kill());
-    const [ours = [], theirs = []] = await measureInTurns(
-      [
-        { url: `${api.webUrl}${at}`, pid: api.pid },
-        { url: `http://127.0.0.1:${bare.message.port}/`, pid: bare.child.pid ?? 0 },
-      ],
-      { connections: options.connections, rounds: Number(options.rounds) },
-      () => {
-        const file = path.join(folder, 'events');
-        writeSentOnce(file, Array.from({ length: Number(options.events) }, next));
-        return Promise.resolve(file);
-      },
-    );
-    const rate = (list: typeof ours) => median(list.map(({ perSecond }) => perSecond));
-    rows.push(
-      [...loadCells(name, ours), '', ''],
-      [...loadCells('  bare Koa handler', theirs), figure(rate(ours) / rate(theirs)), `${AIM}`],
-    );
-  }
+  const rows: (string | number)[][] = [];
+  for (const kind of kinds) rows.push(...(await measured(kind)));
   console.log(
     `\n${options.connections} connections, ` +
       `medians of ${options.rounds} rounds of ${options.events} events in turns:\n`,
@@ -79,6 +70,29 @@ await runBenchmark(async (atEnd) => {
     ['way', 'a second', 'p50 ms', 'p99 ms', "server's CPU, µs each", 'events over it', 'aim'],
     rows,
   );
+
+  /** Measures a webhook and the bare handler in turns, and returns their rows of the table. */
+  async function measured({ bare: program, events, name, path: at, secret = '' }: Measured) {
+    const bare = await forkUntilMessage<{ port: number }>(program, [api.ownerUrl, secret]);
+    atEnd(() => void bare.child.kill());
+    const [ours = [], theirs = []] = await measureInTurns(
+      [
+        { url: `${api.webUrl}${at}`, pid: api.pid },
+        { url: `http://127.0.0.1:${bare.message.port}/`, pid: bare.child.pid ?? 0 },
+      ],
+      { connections: options.connections, rounds: Number(options.rounds) },
+      async () => {
+        const file = path.join(folder, 'events');
+        writeSentOnce(file, await events(Number(options.events)));
+        return file;
+      },
+    );
+    const rate = (list: typeof ours) => median(list.map(({ perSecond }) => perSecond));
+    return [
+      [...loadCells(name, ours), '', ''],
+      [...loadCells('  bare Koa handler', theirs), figure(rate(ours) / rate(theirs)), AIM],
+    ];
+  }
 });
 
 /** Returns the signed report of a payment, with all parts that the product reads and more. */

@@ -14,7 +14,6 @@ let sent = 0;
 
 /** Events of the provider of e-mails: each is a mail of an owner to one of many agents. */
 export const emailEvents = {
-  secret: SECRET,
   env: {
     EMAIL_API_KEY: 're_of_the_benchmark',
     EMAIL_WEBHOOK_SECRET: SECRET,
@@ -53,9 +52,9 @@ export const emailEvents = {
     });
     const headers = {
       'content-type': 'application/json',
-      'svix-id': id,
-      'svix-timestamp': String(Math.floor(at.getTime() / 1_000)),
-      'svix-signature': signer.sign(id, at, body),
+      'webhook-id': id,
+      'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
+      'webhook-signature': signer.sign(id, at, body),
     };
     return { headers, body };
   },
