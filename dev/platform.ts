@@ -242,6 +242,7 @@ export class Platform {
     const provider = await startVideoProvider({ port: await freePort(VIDEO_PORT) });
     this.#started.push({ name: 'The provider of videos', stop: () => provider.close() });
     delete this.env.VIDEO_API_TOKEN_FILE;
+    Object.assign(this.env, provider.env);
   }
 
   /** Starts the stand-in for the provider of e-mails, if the settings want one. */
