@@ -18,6 +18,8 @@ interface TraceSource {
   /** One of `TRACE_STATUSES`. */
   readonly status: string;
   readonly error: string;
+  /** `t.finished_at` if left out. */
+  readonly finishedAt?: string;
   /** The run of the workflow, if the row names it. */
   readonly runId?: string;
 }

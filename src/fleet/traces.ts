@@ -59,9 +59,10 @@ export interface TraceHistories {
 const POSITION = `to_char("startedAt" AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 function selectSql(kind: TraceKind, where: string): string {
-  const { agentId, error, name, runId = 'NULL', startedAt, status, table } = TRACE_SOURCES[kind];
+  const { agentId, error, finishedAt = 't.finished_at', name } = TRACE_SOURCES[kind];
+  const { runId = 'NULL', startedAt, status, table } = TRACE_SOURCES[kind];
   return `SELECT '${kind}' AS kind, t.id, ${name} AS name, ${agentId} AS "agentId", ${status} AS status,
-                 t.${startedAt} AS "startedAt", t.finished_at AS "finishedAt", ${error} AS error,
+                 t.${startedAt} AS "startedAt", ${finishedAt} AS "finishedAt", ${error} AS error,
                  ${runId} AS "runId"
             FROM ${table} t WHERE ${where}`;
 }

@@ -118,7 +118,7 @@ describe('an operation', () => {
     expect(new Set(spans.map((span) => span.id)).size).toBe(spans.length);
   });
 
-  test('that has not begun has no steps, and is retained', async () => {
+  test('has no steps before its beginning, and is retained', async () => {
     const { agentId } = lab.agent().ref;
     const trace = traceOf({ kind: 'operation', id: randomUUID(), agentId });
     const run = { workflowId: superviseAgentId(agentId), runId: null, url: null };
