@@ -42,7 +42,7 @@ import { migration as videos } from './041-videos.js';
 import { migration as agentEmails } from './042-agent-emails.js';
 import { migration as radio } from './043-radio.js';
 import { migration as fleet } from './044-fleet.js';
-import { migration as withdrawnSkills } from './046-withdrawn-skills.js';
+import { migration as withdrawnSkills } from './045-withdrawn-skills.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -101,5 +101,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '042-agent-emails', migration: agentEmails },
   { name: '043-radio', migration: radio },
   { name: '044-fleet', migration: fleet },
-  { name: '046-withdrawn-skills', migration: withdrawnSkills },
+  { name: '045-withdrawn-skills', migration: withdrawnSkills },
 ];
