@@ -5,6 +5,7 @@
 //     node scripts/build.mjs --dev   dist-dev/  also the developers' programs: `npm start`, benchmarks ...
 //
 // Does nothing if no source has changed. Types are checked by `npm test`, not here.
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -88,6 +89,7 @@ try {
   await ifChanged('programs', sources, bundlePrograms);
   await ifChanged('workspace-helper', ['src'], bundleHelper);
   await ifChanged('workflow-bundle', bundled, bundleWorkflows);
+  recordCommit();
 } catch (error) {
   console.error(sentence(error));
   process.exit(1);
@@ -212,6 +214,19 @@ async function bundleHelper() {
     format: 'cjs',
     logLevel: 'warning',
   });
+}
+
+/** Stores the commit of the sources for the programs; without a git repository there is none. */
+function recordCommit() {
+  const file = path.join(dist, 'commit.txt');
+  if (!existsSync(path.join(root, '.git'))) return rmSync(file, { force: true });
+  const { stdout } = spawnSync('git', ['rev-parse', 'HEAD'], {
+    cwd: root,
+    encoding: 'utf8',
+    timeout: 10_000,
+  });
+  if (/^[\da-f]{40,64}\n$/.test(stdout ?? '')) writeFileSync(file, stdout);
+  else rmSync(file, { force: true });
 }
 
 function seconds(started) {

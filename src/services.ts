@@ -85,6 +85,8 @@ import { MailSender } from './accounts/mail-delivery/mail-sender.js';
 import { configuredMail } from './accounts/mail-delivery/mail-transport.js';
 import { IdentityProvider } from './accounts/sign-in/identity-provider/identity-provider.js';
 import { Notifier } from './notifications/notifier.js';
+import { platformHealth } from './agents/hosts/platform-health.js';
+import type { Readiness } from './platform/operators/readiness.js';
 import { Retention } from './retention/retention.js';
 import { EventEffects } from './accounts/security-events/apply-events.js';
 import type { EventTrust } from './accounts/security-events/event-tokens.js';
@@ -181,6 +183,7 @@ export interface ApiServices {
   readonly payingSessions: SessionLookup;
   readonly paymentSessions: PaymentSessions;
   readonly planCheckouts: PlanCheckouts;
+  readonly platformHealth: Readiness;
   readonly processorEvents: ProcessorEvents;
   readonly providers: SignInProviders;
   readonly radioAdmission: RadioAdmission;
@@ -371,6 +374,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       webUrl: settings.http.webUrl,
     }),
     emailEvents: new EmailEvents(database, settings.email),
+    platformHealth: platformHealth(database, supervisors),
     processorEvents: new ProcessorEvents(database, processor),
     providers: createSignInProviders(settings),
     radioAdmission: new RadioAdmission({ database, gate: tokenGate, log }),

@@ -266,6 +266,10 @@ export class Supervisors implements AgentSupervisors {
     }
   }
 
+  async ping(): Promise<void> {
+    await this.#call(() => this.#client.workflowService.getSystemInfo({}));
+  }
+
   /** Signals the supervisor, and starts a missing one. */
   async #signal<Args extends unknown[]>(
     agent: Supervised,

@@ -71,3 +71,11 @@ export const BUS_CALLER_LIMIT: RateLimit = {
   windowMs,
   message: 'Too many requests, please slow down.',
 };
+
+/** Configurations that a user lets check, from any address: each may guess keys. */
+export const MCP_CONFIGS_LIMIT: RateLimit = {
+  name: 'mcp-configs-of-user',
+  max: 60,
+  windowMs,
+  message: 'Too many requests, please slow down.',
+};

@@ -11,7 +11,7 @@ import { BadRequestError } from '../../src/lib/errors.js';
 import { isObject } from '../../src/lib/json.js';
 import type { Answer } from '../http/answer.js';
 import type { CallEndpoint, Given } from '../http/endpoint.js';
-import type { Tool } from './tool.js';
+import { shownTool, type Tool } from './tool.js';
 
 export const PROTOCOL_VERSIONS: readonly string[] = SUPPORTED_PROTOCOL_VERSIONS;
 
@@ -86,11 +86,6 @@ export class McpGateway {
     server.server.setRequestHandler(ListToolsRequestSchema, () => this.#listed);
     return server;
   }
-}
-
-/** Returns a tool as clients see it. */
-export function shownTool({ annotations, description, inputSchema, name }: Tool) {
-  return { name, title: annotations.title, description, inputSchema, annotations };
 }
 
 async function run(

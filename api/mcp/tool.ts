@@ -87,6 +87,11 @@ export function toolOf(name: string, options: ToolOptions): Tool {
   };
 }
 
+/** Returns a tool as clients see it. */
+export function shownTool({ annotations, description, inputSchema, name }: Tool) {
+  return { name, title: annotations.title, description, inputSchema, annotations };
+}
+
 /** Returns the arguments by their names. */
 function argumentsOf(
   { body, params, query }: Endpoint,

@@ -34,6 +34,7 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   '/api/deployments',
   '/api/extract',
   '/api/heartbeat',
+  // Messages of JSON-RPC.
   '/api/hostmcp/tools',
   '/api/keys',
   '/api/keys/validate',

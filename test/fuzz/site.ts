@@ -66,6 +66,7 @@ class Instant implements AgentSupervisors {
 
   hasRequest = () => Promise.resolve(true);
   isInFlight = () => Promise.resolve(false);
+  ping = () => Promise.resolve();
 }
 
 /** Operations that remove resources of their caller: they get spare ones. */

@@ -76,6 +76,7 @@ function supervisors(over: Partial<AgentSupervisors> = {}) {
     request: (_agent, _kind, operationId) => hear(operationId),
     hasRequest: () => Promise.resolve(false),
     isInFlight: () => Promise.resolve(false),
+    ping: () => Promise.resolve(),
     ...over,
   } satisfies AgentSupervisors & { told: string[] };
 }

@@ -40,6 +40,9 @@ export interface AgentSupervisors {
    * @throws UnavailableError also when no worker responds for the supervisor
    */
   isInFlight(agent: AgentRef, operationId: string): Promise<boolean>;
+
+  /** Checks that supervisors can be reached. @throws UnavailableError */
+  ping(): Promise<void>;
 }
 
 export function supervisedOf(agent: AgentRow): Supervised {

@@ -128,8 +128,12 @@ describe('endpoints that accept a key', () => {
     expect(endpoints().length).toBeGreaterThan(60);
     expect(namesOf(undefined)).toEqual([]);
     expect(namesOf('any')).toEqual([
-      'backend GET /api/hostmcp/tools',
-      'backend POST /api/hostmcp/tools',
+      ...['docs', 'examples', 'github', 'health', 'info', 'setup', 'tools'].map(
+        (name) => `backend GET /api/hostmcp/${name}`,
+      ),
+      ...['docs', 'examples', 'github', 'health', 'info', 'setup', 'tools', 'validate-config'].map(
+        (name) => `backend POST /api/hostmcp/${name}`,
+      ),
       'backend POST /api/validate-key',
       'web GET /api/auth/token-gating/verify',
       'web GET /api/billing',

@@ -627,11 +627,26 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   // Icecast alone has the secret.
   'POST /api/radio/authorize': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/installations': { nobody: 401, bob: 200 },
-  'GET /api/hostmcp/tools': { nobody: 401, bob: 200 },
+  ...Object.fromEntries(
+    ['health', 'info', 'setup', 'examples', 'docs', 'github'].flatMap((name) =>
+      ['GET', 'POST'].map((method) => [
+        `${method} /api/hostmcp/${name}`,
+        { nobody: 401, bob: 200, anotherKey: 401 },
+      ]),
+    ),
+  ),
+  'POST /api/hostmcp/validate-config': {
+    nobody: 401,
+    bob: 200,
+    anotherKey: 401,
+    body: () => ({ config: { servers: {} } }),
+  },
+  'GET /api/hostmcp/tools': { nobody: 401, bob: 200, anotherKey: 401 },
   // A refusal is the result of the tool: test/mcp/ visits all tools.
   'POST /api/hostmcp/tools': {
     nobody: 401,
     bob: 200,
+    anotherKey: 401,
     body: () => ({
       ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
       params: { name: 'agents_get', arguments: { id: agentId } },

@@ -600,4 +600,5 @@ const NOBODY: AgentSupervisors = {
   request: (_agent, _kind, id) => admitted(id),
   hasRequest: () => Promise.resolve(false),
   isInFlight: () => Promise.resolve(false),
+  ping: () => Promise.resolve(),
 };

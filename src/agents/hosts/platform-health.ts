@@ -1,0 +1,24 @@
+import type { Database } from '../../platform/database/database.js';
+import { CheckFailedError, Readiness } from '../../platform/operators/readiness.js';
+import type { AgentSupervisors } from '../operations/supervisors.js';
+import { statusOf } from './host-status.js';
+import { hostLoads } from './hosts.js';
+
+/** Says whether the platform can run agents: database, Temporal, and a host that takes them. */
+export function platformHealth(
+  database: Pick<Database, 'asPlatform' | 'ping'>,
+  supervisors: Pick<AgentSupervisors, 'ping'>,
+): Readiness {
+  const health = new Readiness({
+    database: () => database.ping(),
+    temporal: () => supervisors.ping(),
+    hosts: async () => {
+      const hosts = await hostLoads(database.asPlatform());
+      if (!hosts.some((host) => statusOf(host) === 'ready')) {
+        throw new CheckFailedError('No host takes agents');
+      }
+    },
+  });
+  health.serves();
+  return health;
+}
