@@ -168,6 +168,13 @@ describe('benchmarks that run one after another on one platform', () => {
     }
   });
 
+  test('runs the mcp benchmark', async () => {
+    const sizes = ['--rounds=1', '--seconds=0.5', '--warmup=0.5'];
+    const [, , , , , ratio, aim] = rowOf(await bench('mcp', sizes, platform.shared), 'agents_list');
+    expect(Number(ratio)).toBeGreaterThan(0);
+    expect(aim).toBe('0.6');
+  });
+
   test('runs the session benchmark', async () => {
     const output = await bench('session', ['--sessions=1'], platform.shared);
     for (const way of ['opening', 'closing']) {
