@@ -98,6 +98,8 @@ const HARD = [
   'backend: GET /api/browse/git-diff',
   'backend: GET /api/browse/git-log',
   'backend: POST /api/browse/git-sync',
+  // Requires a message of JSON-RPC.
+  'backend: POST /api/hostmcp/tools',
   // Requires an agent that has installed the skill.
   'backend: DELETE /api/agents/{id}/skills/{skill}',
   // Require an agent with a memory; the agents here have never run.
