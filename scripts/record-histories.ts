@@ -39,6 +39,7 @@ import {
   type TaskRunActivities,
 } from '../test/workflows/support/task-run.js';
 import { HOST, verificationRun } from '../test/workflows/support/verification-run.js';
+import { VideoRun } from '../test/workflows/support/video-run.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
 import {
   WorkflowLab,
@@ -77,6 +78,7 @@ try {
   await step('split', recordSplit);
   await step('verification', recordVerification);
   await step('swarm', recordSwarm);
+  await step('video', recordVideo);
   await step('scheduled task', recordScheduledTask);
   await step('e-mail', recordEmail);
   await step('recipe', recordRecipe);
@@ -274,6 +276,22 @@ async function recordSwarm(): Promise<void> {
   };
   await sequential.run(lab.environment, await bundleWorkflows());
   await keep('run-swarm', 'cancelled', await historyOf(sequential.workflowId));
+}
+
+/** Records a video that is reported before the answer to its request, and one that takes too long. */
+async function recordVideo(): Promise<void> {
+  const reported = new VideoRun();
+  reported.ask = async () => {
+    await reported.report(lab.environment);
+    return 'prediction';
+  };
+  await reported.run(lab.environment, await bundleWorkflows());
+  await keep('generate-video', 'reported', await historyOf(reported.workflowId));
+  const late = new VideoRun();
+  late.leftMs = 1_000;
+  late.look = () => Promise.resolve('running');
+  await late.run(lab.environment, await bundleWorkflows());
+  await keep('generate-video', 'late', await historyOf(late.workflowId));
 }
 
 /** Records a run of a task, one whose host is away, and one of a task that has changed. */
