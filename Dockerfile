@@ -19,8 +19,8 @@ RUN node scripts/prune-modules.mjs node_modules
 
 FROM ${BASE}
 WORKDIR /app
-# The journals of usage and of agents that should run; a volume keeps them.
-RUN mkdir /data && chown 1000:1000 /data
+# The journals of usage and of agents that should run, and the files of videos; volumes keep them.
+RUN mkdir /data /media && chown 1000:1000 /data /media
 COPY package.json ./
 COPY deploy/probe.mjs deploy/
 COPY --from=modules /build/node_modules node_modules
