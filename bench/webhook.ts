@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { startPaymentProcessor, type PaymentProcessor } from '../dev/billing/payment-processor.js';
+import { startVideoProvider } from '../dev/video/video-provider.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
 import { emailEvents } from './support/email-events.js';
@@ -14,6 +15,7 @@ import { startPaidApi } from './support/paid-api.js';
 import { writeSentOnce, type SentOnce } from './support/sent-once.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
+import { videoReports } from './support/video-reports.js';
 
 /** Minimum share of the bare handler's rate. */
 const AIM = 0.7;
@@ -40,8 +42,10 @@ const { values: options } = parseArgs({
 await runBenchmark(async (atEnd) => {
   const processor = await startPaymentProcessor();
   atEnd(() => processor.close());
+  const videos = await startVideoProvider();
+  atEnd(() => videos.close());
   const folder = await makeFolder(atEnd);
-  const env = { ...processor.env, ...emailEvents.env };
+  const env = { ...processor.env, ...videos.env, ...emailEvents.env };
   const api = await startPaidApi(folder, atEnd, env);
   await emailEvents.prepare(api.ownerUrl);
   const kinds: readonly Measured[] = [
@@ -58,6 +62,13 @@ await runBenchmark(async (atEnd) => {
       bare: 'bare-provider-webhook',
       secret: emailEvents.env.EMAIL_WEBHOOK_SECRET,
       events: (count) => Promise.resolve(Array.from({ length: count }, () => emailEvents.next())),
+    },
+    {
+      name: 'events of the provider of videos',
+      path: '/api/webhooks/video',
+      bare: 'bare-provider-webhook',
+      secret: videos.env.VIDEO_WEBHOOK_SECRET,
+      events: (count) => videoReports(api.servingUrl, videos, count),
     },
   ];
   const rows: (string | number)[][] = [];

@@ -18,25 +18,21 @@ interface VideoEvent {
 
 /** Takes events, each once, and makes the runs of their videos look at the provider. */
 const TAKE = `
-  WITH events AS (
-    SELECT event_id, prediction_id
-      FROM jsonb_to_recordset($rows::jsonb) AS e (event_id text, prediction_id text)
-  ), fresh AS (
+  WITH fresh AS (
     -- In order: two processes with the same events would otherwise wait for each other.
     INSERT INTO provider_webhooks (kind, id)
-      SELECT 'video', event_id FROM events ORDER BY event_id COLLATE "C"
+      SELECT 'video', id FROM unnest($eventIds::text[]) AS id ORDER BY id COLLATE "C"
       ON CONFLICT DO NOTHING RETURNING id
-  ), waiting AS (
-    SELECT v.id, v.prediction_id FROM videos v
-     WHERE v.prediction_id IN (SELECT prediction_id FROM events) AND v.settled_at IS NULL
-     ORDER BY v.id FOR UPDATE
+  ), reported AS MATERIALIZED (
+    SELECT id, prediction_id, settled_at FROM videos WHERE prediction_id = ANY ($predictionIds)
   ), hinted AS (
-    UPDATE videos SET hinted = true, due_at = now()
-     WHERE id IN (
-       SELECT w.id FROM waiting w JOIN events e USING (prediction_id) JOIN fresh f ON f.id = e.event_id))
-  SELECT e.event_id AS "eventId",
-         CASE WHEN f.id IS NULL THEN 'duplicate' WHEN w.id IS NULL THEN 'unknown' ELSE 'handled' END AS outcome
-    FROM events e LEFT JOIN fresh f ON f.id = e.event_id LEFT JOIN waiting w USING (prediction_id)`;
+    UPDATE videos v SET hinted = true, due_at = now()
+      FROM reported r
+      JOIN unnest($eventIds::text[], $predictionIds::text[]) AS e (event_id, prediction_id) USING (prediction_id)
+      JOIN fresh f ON f.id = e.event_id
+     WHERE v.id = r.id AND r.settled_at IS NULL
+    RETURNING v.prediction_id)
+  SELECT ARRAY(SELECT id FROM fresh) AS fresh, ARRAY(SELECT prediction_id FROM hinted) AS hinted`;
 
 /** Receives the events of the provider of videos. An event is a hint: the run reads the prediction itself. */
 export class VideoEvents {
@@ -60,17 +56,19 @@ export class VideoEvents {
   }
 
   async #take(events: readonly VideoEvent[]): Promise<readonly VideoEventOutcome[]> {
-    const byId = new Map(events.map((event) => [event.eventId, event.predictionId]));
-    const rows = [...byId].map(([event_id, prediction_id]) => ({ event_id, prediction_id }));
-    const taken = await this.#database
-      .asPlatform()
-      .query<{ eventId: string; outcome: VideoEventOutcome }>(TAKE, { rows: JSON.stringify(rows) });
-    const outcomes = new Map(taken.map(({ eventId, outcome }) => [eventId, outcome]));
-    return events.map(({ eventId }) => {
-      const outcome = outcomes.get(eventId) ?? 'duplicate';
-      // The second event of the batch with this id.
-      outcomes.delete(eventId);
-      return outcome;
+    const [taken] = await this.#database.asPlatform().query<{
+      fresh: readonly string[];
+      hinted: readonly string[];
+    }>(TAKE, {
+      eventIds: events.map(({ eventId }) => eventId),
+      predictionIds: events.map(({ predictionId }) => predictionId),
+    });
+    const fresh = new Set(taken?.fresh);
+    const hinted = new Set(taken?.hinted);
+    return events.map(({ eventId, predictionId }) => {
+      // A second event of the batch with this id finds the id deleted.
+      if (!fresh.delete(eventId)) return 'duplicate';
+      return hinted.has(predictionId) ? 'handled' : 'unknown';
     });
   }
 }

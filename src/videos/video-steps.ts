@@ -156,6 +156,10 @@ export class VideoSteps {
             onBytes();
           }),
         );
+        if (bytes === 0) {
+          await this.#files.remove(id);
+          throw new UnusableFileError(NO_VIDEO);
+        }
         await this.#store.complete(id, { bytes, contentType });
       });
     } finally {

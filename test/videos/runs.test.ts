@@ -117,6 +117,19 @@ test('a video that the provider fails has its reason, and is not requested again
   expect(error).toBe('The provider failed: The model ran out of memory');
 });
 
+test('a video whose worker ends in the middle continues, and is requested once', async () => {
+  const requests = () => site.provider.requests.filter((each) => each.includes('/models/')).length;
+  const before = requests();
+  const id = await site.create(ada);
+  const predictionId = await asked(id);
+  await stop();
+  site.provider.finish(predictionId);
+  expect((await site.deliver({ id: predictionId, status: 'succeeded' })).body.handled).toBe(true);
+  stop = await startWorkers();
+  await becomes(id, 'completed');
+  expect(requests()).toBe(before + 1);
+});
+
 test('a file that breaks off is fetched again, and no part of it remains', async () => {
   site.provider.faults = { file: 'half' };
   const id = await site.create(ada);

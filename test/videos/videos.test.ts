@@ -348,6 +348,7 @@ describe('a file', () => {
   test.each([
     ['gone', 'The provider has already deleted the file'],
     ['html', 'The file of the provider is no video'],
+    ['empty', 'The file of the provider is no video'],
     ['large', 'The file is larger than 500 MB, or than all files together may be'],
     ['no-length', 'The provider sent a file without its length'],
     ['redirect', 'The provider does not give the file (status 302)'],

@@ -40,11 +40,10 @@ const VIDEOS = `
    );
    CREATE UNIQUE INDEX videos_prediction_key ON videos (prediction_id);
    CREATE INDEX videos_user_created ON videos (user_id, created_at, id);
-   CREATE INDEX videos_user_open ON videos (user_id) WHERE settled_at IS NULL;
-   CREATE INDEX videos_agent ON videos (agent_id, user_id);
+   CREATE INDEX videos_agent ON videos (agent_id, user_id) WHERE agent_id IS NOT NULL;
    CREATE INDEX videos_due ON videos (due_at) WHERE settled_at IS NULL;
    CREATE INDEX videos_file ON videos (completed_at, id) WHERE has_file = true;
-   CREATE INDEX videos_settled ON videos (settled_at);
+   CREATE INDEX videos_settled ON videos (settled_at) WHERE settled_at IS NOT NULL;
 
    -- Videos of a UTC day, also those whose account was deleted: the operator pays for them.
    CREATE TABLE video_days (

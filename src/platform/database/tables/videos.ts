@@ -1,4 +1,4 @@
-import { literal } from 'sequelize';
+import { literal, Op } from 'sequelize';
 import type { AspectRatio, VideoStatus } from '../../../types/videos.js';
 import { ownedThrough, PLATFORM } from '../schema/policies.js';
 import {
@@ -14,8 +14,6 @@ import {
   unique,
   withDefault,
 } from '../schema/table.js';
-
-const open = { settled_at: null };
 
 /** Videos that users have made, each by a prediction at the provider. */
 export const videos = table(
@@ -48,11 +46,10 @@ export const videos = table(
   [
     unique('videos_prediction_key', ['prediction_id']),
     index('videos_user_created', ['user_id', 'created_at', 'id']),
-    index('videos_user_open', ['user_id'], open),
-    index('videos_agent', ['agent_id', 'user_id']),
-    index('videos_due', ['due_at'], open),
+    index('videos_agent', ['agent_id', 'user_id'], { agent_id: { [Op.ne]: null } }),
+    index('videos_due', ['due_at'], { settled_at: null }),
     index('videos_file', ['completed_at', 'id'], { has_file: true }),
-    index('videos_settled', ['settled_at']),
+    index('videos_settled', ['settled_at'], { settled_at: { [Op.ne]: null } }),
   ],
   ownedThrough('user_id'),
 );
