@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { LOCAL_EMAIL_KEY } from '../src/agents/email/settings.js';
 import { LOCAL_KEY } from '../src/billing/settings.js';
+import { LOCAL_TOKEN } from '../src/videos/settings.js';
 import { chainFile } from './chain/local-chain.js';
 import { secretsFile } from './secrets.js';
 import { isSet, type LauncherSettings } from './settings.js';
@@ -16,7 +17,7 @@ import { tour } from './tour.js';
  * @param found.firstIsAdmin true if the next person to register becomes the admin.
  */
 export function summary(
-  { ai, billing, dataDir, email, http, runDir }: LauncherSettings,
+  { ai, billing, dataDir, email, http, runDir, videos }: LauncherSettings,
   env: NodeJS.ProcessEnv,
   {
     isFirst,
@@ -47,6 +48,9 @@ export function summary(
       : []),
     ...(env.EMAIL_API_URL && email.apiKey === LOCAL_EMAIL_KEY
       ? [`  e-mail        ${env.EMAIL_API_URL}  (stand-in for Resend: POST /inbox, GET /sent)`]
+      : []),
+    ...(env.VIDEO_API_URL && videos.apiToken === LOCAL_TOKEN
+      ? [`  videos        ${env.VIDEO_API_URL}  (stand-in for the provider of videos)`]
       : []),
     `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, summarizer.log, worker.log, payments.log and those of the servers (LOG_LEVEL=debug says more)`,
     ...(firstIsAdmin

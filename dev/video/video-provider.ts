@@ -41,6 +41,7 @@ export interface VideoFaults {
     | 'large'
     | 'endless'
     | 'no-length'
+    | 'empty'
     | 'error'
     | 'redirect';
   /** The output of predictions, in place of the file. */
@@ -261,6 +262,9 @@ function sendFile(response: ServerResponse, sample: Buffer, fault: VideoFaults['
       return;
     case 'html':
       response.writeHead(200, { 'content-type': 'text/html' }).end('<script>alert(1)</script>');
+      return;
+    case 'empty':
+      response.writeHead(200, type).end();
       return;
     case 'large':
       response.writeHead(200, { ...type, 'content-length': 501 * 1024 ** 2 });
