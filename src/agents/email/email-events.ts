@@ -128,8 +128,9 @@ export class EmailEvents {
       // Locks agents in order: two processes would otherwise wait for each other.
       `SELECT receipt FROM (
          SELECT m.position, receive_agent_email(m.event_id, m.mail_id, m.agent_id, m.user_id, m.sender,
-                  m.is_listed, ${MAX_AN_HOUR}, ${MAX_WITH_REFUSED}) AS receipt
-           FROM (SELECT e.*, a.id AS agent_id, a.user_id
+                  m.may_write, ${MAX_AN_HOUR}, ${MAX_WITH_REFUSED}) AS receipt
+           FROM (SELECT e.*, a.id AS agent_id, a.user_id,
+                        e.is_listed OR u.email_verified_at IS NOT NULL AS may_write
                    FROM jsonb_to_recordset($rows::jsonb) AS e (position integer, event_id text,
                           mail_id text, names text[], sender text, is_listed boolean)
                    LEFT JOIN LATERAL (
@@ -137,6 +138,7 @@ export class EmailEvents {
                        JOIN agents g ON g.subdomain = n.name AND g.deleted_at IS NULL
                         AND g.desired <> 'deleted'
                       ORDER BY n.place LIMIT 1) a ON true
+                   LEFT JOIN users u ON u.id = a.user_id AND u.email = e.sender
                   ORDER BY a.id COLLATE "C", e.event_id COLLATE "C") m) r
         ORDER BY position`,
       { rows: JSON.stringify(rows) },

@@ -33,7 +33,8 @@ const TABLE = `
      FOREIGN KEY (agent_id, user_id) REFERENCES agents (id, user_id) ON DELETE CASCADE
    );
    CREATE UNIQUE INDEX agent_emails_provider_key ON agent_emails (provider_id);
-   CREATE UNIQUE INDEX agent_emails_answer_key ON agent_emails (answer_id);
+   CREATE UNIQUE INDEX agent_emails_answer_key ON agent_emails (answer_id)
+     WHERE answer_id IS NOT NULL;
    CREATE INDEX agent_emails_agent ON agent_emails (agent_id, received_at);
    CREATE INDEX agent_emails_user ON agent_emails (user_id, id);
    CREATE INDEX agent_emails_due ON agent_emails (due_at) WHERE settled_at IS NULL;
@@ -42,24 +43,15 @@ const TABLE = `
      FOR EACH STATEMENT EXECUTE FUNCTION tell_of_row();`;
 
 const FUNCTION = `
-   -- Stores a mail to an agent, or returns why not. "is_listed" says that the operator's list has the sender.
+   -- Stores a mail to an agent, or returns why not. "may_write" says that the sender is allowed.
    CREATE FUNCTION receive_agent_email(
-       of_event text, of_mail text, of_agent text, of_owner text, of_sender text, is_listed boolean,
+       of_event text, of_mail text, of_agent text, of_owner text, of_sender text, may_write boolean,
        hourly integer, most integer)
      RETURNS text
      LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS
      $$BEGIN
-       IF EXISTS (SELECT FROM public.provider_webhooks w WHERE w.kind = 'email' AND w.id = of_event)
-       THEN
-         RETURN 'duplicate';
-       END IF;
        IF of_agent IS NULL THEN RETURN 'recipient'; END IF;
-       IF NOT is_listed AND NOT EXISTS (
-         SELECT FROM public.users u
-          WHERE u.id = of_owner AND u.email = of_sender AND u.email_verified_at IS NOT NULL)
-       THEN
-         RETURN 'sender';
-       END IF;
+       IF NOT may_write THEN RETURN 'sender'; END IF;
        PERFORM pg_advisory_xact_lock(hashtext('e-mails of ' || of_agent));
        -- Forged mails are bounded, too, and do not use up the owner's limit.
        IF (SELECT count(*) FILTER (WHERE r.status <> 'refused') >= hourly OR count(*) >= most
@@ -71,11 +63,11 @@ const FUNCTION = `
                                    WHERE w.kind = 'email' AND w.id = of_event)
                      THEN 'duplicate' ELSE 'rate' END;
        END IF;
-       INSERT INTO public.provider_webhooks (kind, id) VALUES ('email', of_event)
-         ON CONFLICT DO NOTHING;
-       IF NOT FOUND THEN RETURN 'duplicate'; END IF;
+       WITH fresh AS (
+         INSERT INTO public.provider_webhooks (kind, id) VALUES ('email', of_event)
+           ON CONFLICT DO NOTHING RETURNING id)
        INSERT INTO public.agent_emails (id, user_id, agent_id, provider_id, sender)
-         VALUES (gen_random_uuid()::text, of_owner, of_agent, of_mail, of_sender)
+         SELECT gen_random_uuid()::text, of_owner, of_agent, of_mail, of_sender FROM fresh
          ON CONFLICT DO NOTHING;
        RETURN CASE WHEN FOUND THEN 'stored' ELSE 'duplicate' END;
      END$$;`;

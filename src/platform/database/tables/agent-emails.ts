@@ -49,7 +49,7 @@ export const agentEmails = table(
   },
   [
     unique('agent_emails_provider_key', ['provider_id']),
-    unique('agent_emails_answer_key', ['answer_id']),
+    unique('agent_emails_answer_key', ['answer_id'], { answer_id: { [Op.ne]: null } }),
     index('agent_emails_agent', ['agent_id', 'received_at']),
     index('agent_emails_user', ['user_id', 'id']),
     index('agent_emails_due', ['due_at'], { settled_at: null }),
