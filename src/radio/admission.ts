@@ -1,14 +1,15 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Logger } from 'pino';
-import { checkGate } from '../accounts/token-gating/check-gate.js';
+import type { Hex } from 'viem';
+import { checkLinkedWallets, linkedWalletsSql } from '../accounts/token-gating/check-gate.js';
 import type { TokenGate } from '../accounts/token-gating/token-gate.js';
 import { setBounded } from '../lib/bounded-map.js';
 import type { Database } from '../platform/database/database.js';
 import { readMount, type Mount } from './mounts.js';
 import { passwordHash } from './streams.js';
 
-/** Milliseconds for an answer: Icecast asks one question at a time, and its listeners wait behind it. */
-const ANSWER_MS = 1_800;
+/** Milliseconds for an answer: listeners wait behind it, two seconds at most with the time of Icecast itself. */
+const ANSWER_MS = 1_300;
 
 /** Milliseconds for which everything is refused after a question that could not be answered in time. */
 const CLOSED_MS = 5_000;
@@ -38,6 +39,8 @@ interface KnownHash {
 interface Owner {
   readonly userId: string;
   readonly hash: string;
+  /** The linked wallets, in lower case. */
+  readonly wallets: readonly Hex[];
 }
 
 interface Parts {
@@ -91,9 +94,8 @@ export class RadioAdmission {
     const owner = await this.#ownerOf(mount);
     if (!owner || !isSame(owner.hash, presented)) return false;
     if (isTitle) return true;
-    const { database, gate } = this.#parts;
-    const { userId } = owner;
-    return (await checkGate(gate, database.asUser(userId), undefined, userId)).verified;
+    const { userId, wallets } = owner;
+    return (await checkLinkedWallets(this.#parts.gate, wallets, userId)).verified;
   }
 
   async #hashOf(mount: Mount): Promise<string | undefined> {
@@ -107,8 +109,9 @@ export class RadioAdmission {
 
   async #ownerOf({ format, id }: Mount): Promise<Owner | undefined> {
     const [owner] = await this.#parts.database.asPlatform().query<Owner>(
-      `SELECT user_id AS "userId", password_hash AS hash FROM radio_streams
-        WHERE id = $id AND format = $format`,
+      `SELECT s.user_id AS "userId", s.password_hash AS hash,
+              ARRAY(${linkedWalletsSql('s.user_id')}) AS wallets
+         FROM radio_streams s WHERE s.id = $id AND s.format = $format`,
       { id, format },
     );
     return owner;

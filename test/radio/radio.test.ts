@@ -231,7 +231,7 @@ describe('Icecast is answered', () => {
       timed(() => admission.admits({ mount, user, password, isTitle }));
     const late = await ask(one);
     expect(late).toMatchObject({ result: false });
-    expect(late.ms).toBeGreaterThan(1_500);
+    expect(late.ms).toBeGreaterThan(1_000);
     expect(late.ms).toBeLessThan(2_000);
     const next = await ask(other, true);
     expect(next).toMatchObject({ result: false });

@@ -57,14 +57,23 @@ async function answer(
   return { ...holding, proven, verified: proven && holding.holds, ...gate.terms };
 }
 
-/** Lists the linked wallets in lower case. */
+/** Checks if the best of a user's linked wallets, in lower case, holds enough. @throws NoTokenError, ChainAwayError */
+export const checkLinkedWallets = (
+  gate: TokenGate,
+  wallets: readonly Hex[],
+  owner: string,
+): Promise<GateResult> => answer(gate, wallets, { areProven: true, owner });
+
+/** Selects a user's linked wallets as `subject`, in lower case. @param user an SQL expression */
+export const linkedWalletsSql = (user: string): string =>
+  `SELECT subject FROM identities
+    WHERE user_id = ${user} AND kind = 'wallet' AND issuer = '${WALLET_ISSUER}'
+      AND disabled_at IS NULL AND suspended_at IS NULL
+    ORDER BY created_at, id LIMIT ${MAX_WALLETS}`;
+
 async function linkedWallets(tenant: TenantDatabase): Promise<Hex[]> {
-  const wallets = await tenant.query<{ readonly subject: Hex }>(
-    `SELECT subject FROM identities
-      WHERE user_id = $userId AND kind = 'wallet' AND issuer = $issuer AND disabled_at IS NULL
-        AND suspended_at IS NULL
-      ORDER BY created_at, id LIMIT ${MAX_WALLETS}`,
-    { userId: tenant.userId ?? '', issuer: WALLET_ISSUER },
-  );
+  const wallets = await tenant.query<{ readonly subject: Hex }>(linkedWalletsSql('$userId'), {
+    userId: tenant.userId ?? '',
+  });
   return wallets.map(({ subject }) => subject);
 }
