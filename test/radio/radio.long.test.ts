@@ -1,0 +1,313 @@
+// @module-tag attack
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import https from 'node:https';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import tls from 'node:tls';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort, isPortFree } from '../../dev/ports.js';
+import { run } from '../../dev/processes/run.js';
+import { projectRoot } from '../../dev/root.js';
+import { obtainFfmpeg, obtainHaproxy } from '../../dev/test-programs.js';
+import { lookAtRadio } from '../../src/radio/look.js';
+import { Icecast } from '../../src/radio/icecast.js';
+import type { Person } from '../money/wallets/support.js';
+import { queryRows } from '../platform/database/catalog.js';
+import { hasBrowser, startBrowser } from '../support/browser.js';
+import { newAddress, send } from '../support/http.js';
+import { until } from '../support/until.js';
+import {
+  ADMIN_PASSWORD,
+  AUTH_SECRET,
+  connectSource,
+  feed,
+  listen,
+  radioSite,
+  type RadioSite,
+  type Stream,
+} from './support.js';
+
+let site: RadioSite;
+let ada: Person;
+
+beforeAll(async () => {
+  site = await radioSite();
+  ada = await site.holder();
+});
+afterAll(() => site?.close());
+
+const live = () => site.web(ada, 'GET', '/api/radio/live');
+const isLive = async (id: string) =>
+  (await live()).body.streams?.find((each: { id: string }) => each.id === id);
+
+const icecast = () => new Icecast({ url: site.icecastUrl, adminPassword: ADMIN_PASSWORD });
+const look = () =>
+  lookAtRadio({ database: site.database.db, icecast: icecast(), log: site.dependencies.log });
+
+/** Waits until Icecast has counted the bytes of a source again. */
+async function untilCounted(mount: string): Promise<void> {
+  const read = async () => (await icecast().sources()).find((each) => each.mount === mount)?.bytes;
+  const before = await read();
+  await until(async () => (await read()) !== before);
+}
+
+async function timed<T>(work: () => Promise<T>) {
+  const began = performance.now();
+  const result = await work();
+  return { result, ms: performance.now() - began };
+}
+
+/** Expects both answers of a radio that is away, each within two seconds. */
+async function expectAway(stream: Stream): Promise<void> {
+  // A reading is kept for a second.
+  await until(async () => {
+    const { ms, result } = await timed(live);
+    expect(ms).toBeLessThan(2_000);
+    return result.status === 503;
+  });
+  const own = await timed(() => site.web(ada, 'GET', `/api/radio/streams?id=${stream.id}`));
+  expect(own.result).toMatchObject({
+    status: 200,
+    body: { stream: { status: 'unknown', listeners: null, bitrate: null } },
+  });
+  expect(own.ms).toBeLessThan(2_000);
+}
+
+const untilBack = () => until(async () => (await live()).status === 200);
+
+test('measures the bitrate, and keeps the most listeners ever', async () => {
+  const stream = await site.stream(ada);
+  const source = await connectSource(site.icecastUrl, stream);
+  const stop = feed(source, 16_000);
+  const players: http.ClientRequest[] = [];
+  try {
+    await until(() => isLive(stream.id));
+    expect(await isLive(stream.id)).toMatchObject({ bitrate: null });
+    const url = `${site.icecastUrl}${stream.mount}`;
+    for (const _ of [1, 2]) {
+      const player = http.get(url, (answer) => answer.resume());
+      player.on('error', () => undefined);
+      players.push(player);
+    }
+    await until(async () => (await isLive(stream.id))?.listeners === 2);
+    for (const _ of [1, 2]) {
+      await untilCounted(stream.mount);
+      await look();
+    }
+    const shown = await until(async () => {
+      const found = await isLive(stream.id);
+      return found?.bitrate === null ? undefined : found;
+    });
+    expect(shown.bitrate).toBeGreaterThan(90);
+    expect(shown.bitrate).toBeLessThan(190);
+    source.close();
+    await until(async () => (await isLive(stream.id)) === undefined);
+    const own = await site.web(ada, 'GET', `/api/radio/streams?id=${stream.id}`);
+    expect(own.body.stream).toMatchObject({
+      ...{ status: 'offline', peakListeners: 2, listeners: 0, bitrate: null },
+    });
+  } finally {
+    stop();
+    source.close();
+    for (const player of players) player.destroy();
+  }
+});
+
+test('the last place of a listener is taken once', async () => {
+  const stream = await site.stream(ada);
+  const source = await connectSource(site.icecastUrl, stream);
+  const stop = feed(source);
+  const players: http.ClientRequest[] = [];
+  const play = () =>
+    new Promise<number>((resolve) => {
+      const player = http.get(`${site.icecastUrl}${stream.mount}`, { agent: false }, (answer) => {
+        answer.on('error', () => undefined).resume();
+        resolve(answer.statusCode ?? 0);
+      });
+      player.on('error', () => resolve(0));
+      players.push(player);
+    });
+  try {
+    await until(() => isLive(stream.id));
+    await until(async () => (await play()) === 200);
+    const first = await Promise.all(Array.from({ length: 98 }, play));
+    expect(new Set(first)).toEqual(new Set([200]));
+    const last = await Promise.all(Array.from({ length: 50 }, play));
+    expect(last.filter((status) => status === 200)).toHaveLength(1);
+    expect(last.filter((status) => status === 401 || status === 404)).toHaveLength(49);
+    expect((await isLive(stream.id))?.listeners).toBe(100);
+  } finally {
+    stop();
+    source.close();
+    for (const player of players) player.destroy();
+  }
+});
+
+test('listeners begin within two seconds while a chain hangs and twenty sources ask', async () => {
+  const streams: Stream[] = [];
+  for (let n = 0; n < 21; n++) streams.push(await site.stream(await site.holder()));
+  const [heard, ...asking] = streams;
+  if (!heard) throw new Error('streams were created');
+  const source = await connectSource(site.icecastUrl, heard);
+  const stop = feed(source);
+  await until(() => isLive(heard.id));
+  // Balances that were read before are kept for twenty seconds.
+  await queryRows(
+    site.database.ownerUrl,
+    `UPDATE identities SET subject = '0x' || substr(md5(subject) || md5(id::text), 1, 40)
+      WHERE user_id <> '${ada.id}'`,
+  );
+  site.node.fate = () => 'hung';
+  try {
+    const questions = asking.map((stream) => connectSource(site.icecastUrl, stream));
+    const began = await timed(() => listen(`${site.icecastUrl}${heard.mount}`, 1));
+    expect(began.result.status).toBe(200);
+    expect(began.ms).toBeLessThan(2_000);
+    const answered = await timed(() => Promise.all(questions));
+    expect(answered.result.every(({ status }) => / 401 /.test(status))).toBe(true);
+    expect(answered.ms).toBeLessThan(3_000);
+    expect(source.socket.destroyed).toBe(false);
+  } finally {
+    site.node.fate = () => undefined;
+    stop();
+    source.close();
+  }
+  // Everything is refused for five seconds after the timeout.
+  const own = await site.stream(ada);
+  await until(async () => {
+    const again = await connectSource(site.icecastUrl, own);
+    again.close();
+    return / 200 /.test(again.status);
+  });
+});
+
+test('a page that is sent as audio runs no script in a browser', async () => {
+  if (!hasBrowser) throw new Error('no browser: install the package chromium-headless-shell');
+  const stream = await site.stream(ada);
+  const source = await connectSource(site.icecastUrl, { ...stream, contentType: 'text/html' });
+  expect(source.status).toMatch(/ 200 /);
+  const page = '<html><body><p>x</p><script>document.title = "ran"</script>';
+  const piece = Buffer.from(page.padEnd(4_000, ' '));
+  const timer = setInterval(() => source.send(piece), 50);
+  const browser = await startBrowser(site.icecastUrl);
+  try {
+    const visitor = await browser.newPage();
+    const complaints: string[] = [];
+    visitor.on('console', (message) => complaints.push(message.text()));
+    await visitor
+      .goto(`${site.icecastUrl}${stream.mount}`, { waitUntil: 'commit' })
+      .catch(() => undefined);
+    await until(() => complaints.some((each) => /script/i.test(each)));
+    expect(await visitor.title()).toBe('');
+    await look();
+    await source.ended;
+  } finally {
+    clearInterval(timer);
+    source.close();
+    await browser.close();
+  }
+});
+
+test('the radio is a 503 within two seconds while Icecast is stopped', async () => {
+  const stream = await site.stream(ada);
+  const { pid } = site.icecast.process;
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await expectAway(stream);
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
+  await untilBack();
+});
+
+test('a question beyond the limit admits nothing', async () => {
+  const stream = await site.stream(ada);
+  const from = newAddress();
+  const ask = async () => {
+    const basic = Buffer.from(`icecast:${AUTH_SECRET}`).toString('base64');
+    const { mount, password: pass } = stream;
+    const answer = await send(site.backendUrl, 'POST', '/api/radio/authorize', {
+      headers: {
+        authorization: `Basic ${basic}`,
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: new URLSearchParams({ action: 'stream_auth', mount, user: 'source', pass }).toString(),
+      from,
+    });
+    await answer.body?.cancel();
+    return [answer.status, answer.headers.get('icecast-auth-user')];
+  };
+  for (let n = 0; n < 30; n++) {
+    const answers = await Promise.all(Array.from({ length: 100 }, ask));
+    expect(answers.every(([status, admits]) => status === 200 && admits === '1')).toBe(true);
+  }
+  expect(await ask()).toEqual([429, null]);
+});
+
+test('ffmpeg sends and players listen by TLS through HAProxy, which limits connections', async () => {
+  const [haproxy, ffmpeg] = [await obtainHaproxy(), await obtainFfmpeg()];
+  if (haproxy === undefined || ffmpeg === undefined) {
+    throw new Error('a program is missing: install the packages haproxy and ffmpeg');
+  }
+  const folder = await mkdtemp(path.join(tmpdir(), 'aps-haproxy-'));
+  const port = await freePort();
+  const subject = ['-subj', '/CN=localhost', '-days', '1', '-keyout', '-', '-out', '-'];
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+  const made = await run('openssl', ['req', '-x509', ...key, ...subject], { timeout: 10_000 });
+  await writeFile(path.join(folder, 'tls.pem'), made, { mode: 0o600 });
+  const shipped = await readFile(path.join(projectRoot, 'deploy', 'haproxy.cfg'), 'utf8');
+  const config = shipped
+    .replace('/run/secrets/radio_tls', path.join(folder, 'tls.pem'))
+    .replace(':8443', `127.0.0.1:${port}`)
+    .replace('icecast:8000', new URL(site.icecastUrl).host);
+  await writeFile(path.join(folder, 'haproxy.cfg'), config);
+  const proxy = spawn(haproxy, ['-db', '-f', path.join(folder, 'haproxy.cfg')], {
+    stdio: 'ignore',
+  });
+  const stream = await site.stream(ada);
+  const target = `icecast://source:${stream.password}@127.0.0.1:${port}${stream.mount}`;
+  const input = ['-re', '-f', 'lavfi', '-i', 'sine=duration=120'];
+  const output = ['-b:a', '128k', '-content_type', 'audio/mpeg', '-f', 'mp3', '-tls', '1', target];
+  const players: http.ClientRequest[] = [];
+  let source: ChildProcess | undefined;
+  try {
+    await until(() => isTaken(port));
+    source = spawn(ffmpeg, [...input, ...output], { stdio: 'ignore' });
+    await until(() => isLive(stream.id));
+    const heard = await new Promise<Buffer>((resolve, reject) => {
+      const player = https.get(
+        `https://127.0.0.1:${port}${stream.mount}`,
+        { agent: false, rejectUnauthorized: false },
+        (answer) => answer.once('data', resolve).on('error', () => undefined),
+      );
+      player.on('error', reject);
+      players.push(player);
+    });
+    expect(heard.length).toBeGreaterThan(0);
+    const refused = await Promise.all(Array.from({ length: 120 }, () => isRefused(port)));
+    expect(refused.filter(Boolean).length).toBeGreaterThan(15);
+    expect((await isLive(stream.id))?.status).toBe('live');
+  } finally {
+    source?.kill('SIGKILL');
+    for (const player of players) player.destroy();
+    const ended = new Promise((resolve) => proxy.once('exit', resolve));
+    proxy.kill('SIGTERM');
+    await ended;
+    await rm(folder, { recursive: true });
+  }
+});
+
+const isTaken = async (port: number) => !(await isPortFree(port));
+
+/** Reports whether a handshake of TLS is refused. */
+const isRefused = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.on('error', () => resolve(true));
+    socket.on('close', () => resolve(true));
+  });
