@@ -51,6 +51,9 @@ export function presenter(
   const route = `${endpoint.method} ${endpoint.path}`;
   const known: ReadonlySet<string> = new Set(ownHeadersOf(endpoint));
 
+  /** Answers of frozen bodies, which many requests share: each is checked and written once. */
+  const shared = new WeakMap<object, Answer>();
+
   function undeclared(problems: readonly string[]): void {
     if (!options.production) throw new UndeclaredAnswerError(route, problems);
     options.log.error({ route, problems }, 'answer differs from its declaration');
@@ -84,9 +87,15 @@ export function presenter(
       const { status, headers, kind } = reply;
       if (headers !== undefined) checkHeaders(headers);
       if (kind === 'json') {
+        const known = isShared(reply.body) ? shared.get(reply.body) : undefined;
+        if (known?.status === status) return { ...known, headers };
         checkJson(status, reply.body);
-        if (reply.body !== undefined) return jsonAnswer(status, reply.body, headers);
-        return { status, headers, contentType: undefined, body: undefined };
+        if (reply.body === undefined) {
+          return { status, headers, contentType: undefined, body: undefined };
+        }
+        const answer = jsonAnswer(status, reply.body, headers);
+        if (isShared(reply.body)) shared.set(reply.body, answer);
+        return answer;
       }
       checkKind(status, kind);
       switch (kind) {
@@ -131,6 +140,9 @@ export function mayStream(declared: ResponseBody | undefined): boolean {
 function isPair(declared: ResponseBody): declared is readonly [z.ZodType, 'stream'] {
   return Array.isArray(declared);
 }
+
+const isShared = (body: unknown): body is object =>
+  typeof body === 'object' && body !== null && Object.isFrozen(body);
 
 /** Names the field and the problem; never the value, which may be personal data. */
 function nameOf(issue: z.core.$ZodIssue): string {

@@ -60,8 +60,21 @@ const requester = ({
   'caller' | 'idempotencyId' | 'requestId' | 'tenant'
 >) => ({ actor: caller.user.id, idempotencyId, requestId, tenant });
 
+/** Returns the function that makes one frozen body of each list, which all its readers share. */
+function sharedList() {
+  const bodies = new WeakMap<readonly RadioStream[], z.input<typeof streams>>();
+  return (live: readonly RadioStream[]) => {
+    const known = bodies.get(live);
+    if (known) return known;
+    const body = Object.freeze({ streams: live.map(present), count: live.length });
+    bodies.set(live, body);
+    return body;
+  };
+}
+
 /** Creates `GET /api/radio/live` and `GET|POST|DELETE /api/radio/streams` (spec 4.12). */
 export function radioEndpoints({ radioStreams }: Pick<WebDependencies, 'radioStreams'>) {
+  const listed = sharedList();
   return [
     radio({
       method: 'GET',
@@ -70,8 +83,7 @@ export function radioEndpoints({ radioStreams }: Pick<WebDependencies, 'radioStr
       summary: 'List the live streams of all users',
       responses: { 200: streams },
       async handler() {
-        const live = await radioStreams.live();
-        return reply(200, { streams: live.map(present), count: live.length });
+        return reply(200, listed(await radioStreams.live()));
       },
     }),
     radio({
