@@ -300,6 +300,7 @@ describe('the serving role', () => {
     ];
     expect(functions).toEqual(
       [
+        'booking_is_settled',
         'count_sign_in',
         'count_skill_use',
         'erase_account',
