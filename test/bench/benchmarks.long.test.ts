@@ -110,6 +110,15 @@ describe('each benchmark runs separately and prints its ratio beside the target'
     expect(aim).toBe('5000');
   });
 
+  test('runs the fleet benchmark', async () => {
+    const output = await bench('fleet', ['--runs=5']);
+    for (const view of ['graph', 'traces', 'costs, 7d', 'colony, tree']) {
+      const [, median, , aim, , bare, ratio] = rowOf(output, `${view} `);
+      expect(aim).toBe('100');
+      for (const value of [median, bare, ratio]) expect(Number(value)).toBeGreaterThan(0);
+    }
+  });
+
   test('runs the ai benchmark without other gateways', async () => {
     const output = await bench('ai', ['--rounds=1', '--seconds=0.5', '--warmup=0.5', '--against=']);
     const [over, streamedOver, fastest] = output
