@@ -465,3 +465,22 @@ test("shows no row of another tenant's", { tags: 'attack' }, async () => {
     expect(await read(path)).not.toEqual(await read(path, bob));
   }
 });
+
+test('finds the newest rows by their indexes alone', async () => {
+  const tables = [
+    ['operations', 'requested_at', 'operations_user_requested'],
+    ['scheduled_task_runs', 'started_at', 'scheduled_task_runs_user_started'],
+    ['swarms', 'created_at', 'swarms_user_created'],
+  ] as const;
+  for (const [table, at, index] of tables) {
+    const [, plan] = await site.database.db.asUser(ada.owner.id).transaction(async (db) => {
+      await db.query('SET LOCAL enable_seqscan = off');
+      const rows = await db.query<{ 'QUERY PLAN': string }>(
+        `EXPLAIN SELECT id FROM ${table} WHERE user_id = $userId ORDER BY ${at} DESC, id DESC LIMIT 9`,
+        { userId: ada.owner.id },
+      );
+      return rows.map((row) => row['QUERY PLAN']);
+    });
+    expect(plan).toContain(`Backward using ${index}`);
+  }
+});
