@@ -26,12 +26,14 @@ export class CarefulClient {
    */
   async ask<T>(method: string, path: string, key: string, body?: object): Promise<T> {
     const deadline = performance.now() + TIMEOUT_MS;
+    const answers = new Set<string>();
     for (;;) {
       const { status, text } = await this.once(method, path, key, body);
       if (status >= 200 && status < 300) return JSON.parse(text) as T; // the caller knows the type
+      answers.add(`${status} ${text}`);
       const isFinal = status >= 400 && status < 500 && status !== 409 && status !== 429;
       if (isFinal || performance.now() > deadline) {
-        throw new Error(`${method} ${path} was not accepted: ${status} ${text}`);
+        throw new Error(`${method} ${path} was not accepted: ${[...answers].join('; ')}`);
       }
       await delay(PAUSE_MS);
     }
