@@ -35,6 +35,7 @@ import { operationRules, type PlainKind, type RequestedKind } from '../../types/
 import { HostGoneError, removeLostAgent } from '../operations/lost-agent.js';
 import {
   admitOperation,
+  findOperation,
   joinOperation,
   requestOperation,
   waitUntilBegun,
@@ -154,6 +155,8 @@ export class AgentOperations {
   /** Removes an installed skill. @throws NotFoundError; ConflictError unless it is installed */
   async removeSkill(by: Requester, agentId: string, name: string): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
+    const begun = await findBegun(by, agent, 'configure');
+    if (begun) return begun;
     await requireInstalled(by.tenant, agent, name);
     await this.#judge(by, agent, { ...agent, config: withoutSkill(agent.config, name) });
     const removal = { name, skillId: null, version: null };
@@ -184,6 +187,8 @@ export class AgentOperations {
    */
   async update(by: Requester, agentId: string, version: string | undefined): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
+    const begun = await findBegun(by, agent, 'update');
+    if (begun) return begun;
     const { usual, versions } = this.#parts.images;
     const image = version === undefined ? usual : versions.get(version);
     if (image === undefined) {
@@ -202,6 +207,8 @@ export class AgentOperations {
   /** Restores an archived memory. @throws NotFoundError also when no such archive exists. */
   async restore(by: Requester, agentId: string, archiveId: string): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
+    const begun = await findBegun(by, agent, 'restore');
+    if (begun) return begun;
     const { id } = await getArchive(by.tenant, agent.id, archiveId);
     return this.#operate(by, agent, 'restore', { input: { archiveId: id } });
   }
@@ -307,6 +314,21 @@ export class AgentOperations {
     await joinOperation(tenant, row, other);
     return true;
   }
+}
+
+/**
+ * Returns the operation of a repeated request once the operation has begun. Its outcome, such as a removed skill,
+ * would fail the checks of a new request.
+ */
+async function findBegun(
+  { idempotencyId, tenant }: Requester,
+  agent: AgentRow,
+  kind: Kind,
+): Promise<Admitted | undefined> {
+  const row = await findOperation(tenant, idempotencyId);
+  if (row?.agentId !== agent.id || row.kind !== kind || row.status === 'requested')
+    return undefined;
+  return { agent, kind, operationId: row.id, run: undefined };
 }
 
 /** Reports whether the change requests another model. An unchanged model is checked at each call. */

@@ -461,6 +461,25 @@ describe('a request', () => {
     expect(await operationRow(id)).toMatchObject({ status: 'requested' });
   });
 
+  test.each(['configure', 'restore', 'update'] as const)(
+    'a repeated request for a %s whose answer was lost returns the operation, whatever that changed',
+    async (kind) => {
+      const agent = await newAgent({ failedImage: 'image' });
+      const id = await request(agent, kind);
+      await begin(agent, kind, id);
+      await store.finish(agent, { id, kind, status: 'failed', error: 'it did not start' });
+      const by = { tenant, actor: 'ada', requestId: 'request', idempotencyId: id };
+      const operations = operationsBy(() => admitted(id));
+      // Nobody has the skill or the archive, and the image has failed.
+      const repeat = {
+        configure: () => operations.removeSkill(by, agent.agentId, 'gone'),
+        restore: () => operations.restore(by, agent.agentId, 'gone'),
+        update: () => operations.update(by, agent.agentId, undefined),
+      };
+      expect(await repeat[kind]()).toMatchObject({ operationId: id, kind, run: undefined });
+    },
+  );
+
   test('a request joins an equal operation that was accepted and waits for a worker', async () => {
     const agent = await newAgent();
     const first = randomUUID();
