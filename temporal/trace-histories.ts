@@ -2,7 +2,7 @@ import { isGrpcServiceError, WorkflowNotFoundError, type Client } from '@tempora
 import type { temporal } from '@temporalio/proto';
 import type { TraceKind } from '../src/fleet/trace-sources.js';
 import type { Span, Trace, TraceHistories, TraceHistory } from '../src/fleet/traces.js';
-import { runSwarmId, superviseAgentId } from '../workflows/ids.js';
+import { answerEmailId, generateVideoId, runSwarmId, superviseAgentId } from '../workflows/ids.js';
 import { spansOf, type HistorySpan, type RunState } from './history-spans.js';
 import { spansOfOperation } from './operation-window.js';
 import { runUrl } from './run-url.js';
@@ -25,6 +25,8 @@ const WORKFLOW_IDS: Readonly<Record<TraceKind, (trace: Trace) => string>> = {
   operation: ({ agentId }) => superviseAgentId(agentId ?? ''),
   task: ({ id }) => id,
   swarm: ({ id }) => runSwarmId(id),
+  video: ({ id }) => generateVideoId(id),
+  email: ({ id }) => answerEmailId(id),
 };
 
 interface Run {

@@ -1,5 +1,5 @@
 /** The kinds of traces, each of which is a row that a workflow carries out. */
-export const TRACE_KINDS = ['operation', 'task', 'swarm'] as const;
+export const TRACE_KINDS = ['operation', 'task', 'swarm', 'video', 'email'] as const;
 
 export type TraceKind = (typeof TRACE_KINDS)[number];
 
@@ -49,5 +49,25 @@ export const TRACE_SOURCES: Readonly<Record<TraceKind, TraceSource>> = {
     agentId: 't.coordinator_id',
     status: `CASE t.status WHEN 'pending' THEN 'running' WHEN 'completed' THEN 'succeeded' ELSE t.status END`,
     error: 't.error',
+  },
+  video: {
+    table: 'videos',
+    startedAt: 'created_at',
+    finishedAt: 't.completed_at',
+    name: 'left(t.prompt, 100)',
+    agentId: 't.agent_id',
+    status: `CASE WHEN t.status = 'completed' THEN 'succeeded'
+                  WHEN t.status IN ('failed', 'cancelled') THEN t.status ELSE 'running' END`,
+    error: 't.error',
+  },
+  email: {
+    table: 'agent_emails',
+    startedAt: 'received_at',
+    finishedAt: 't.settled_at',
+    name: 't.sender',
+    agentId: 't.agent_id',
+    status: `CASE WHEN t.status = 'answered' THEN 'succeeded' WHEN t.status = 'failed' THEN 'failed'
+                  WHEN t.status IN ('refused', 'skipped') THEN 'cancelled' ELSE 'running' END`,
+    error: 't.reason',
   },
 };

@@ -215,6 +215,24 @@ describe('traces', () => {
     expect(traces[0].durationMs).toBeLessThan(31_000);
   });
 
+  test('include videos and e-mails', async () => {
+    const [video, mail] = [randomUUID(), randomUUID()];
+    await insert('videos', {
+      ...{ id: video, ...ownedBy(ada), prompt: 'A city', status: 'failed', error: 'Refused' },
+      ...{ created_at: ago(66), completed_at: ago(5), settled_at: ago(5) },
+    });
+    await insert('agent_emails', {
+      ...{ id: mail, ...ownedBy(ada), provider_id: randomUUID(), sender: 'eve@example.org' },
+      ...{ status: 'answered', received_at: ago(80), settled_at: ago(70) },
+    });
+    const { traces } = await read(`${FLEET}/traces`);
+    expect(traces).toMatchObject([
+      { id: video, kind: 'video', name: 'A city', status: 'failed', error: 'Refused' },
+      { id: mail, kind: 'email', name: 'eve@example.org', status: 'succeeded', error: null },
+    ]);
+    expect(Math.round(traces[0].durationMs / 10_000)).toBe(6);
+  });
+
   test('come in pages that lose none of the same millisecond', async () => {
     const at = (n: number) => `2026-11-01T00:00:00.00000${n % 4}Z`;
     const made = [];
@@ -471,10 +489,13 @@ test('finds the newest rows by their indexes alone', async () => {
     ['operations', 'requested_at', 'operations_user_requested'],
     ['scheduled_task_runs', 'started_at', 'scheduled_task_runs_user_started'],
     ['swarms', 'created_at', 'swarms_user_created'],
+    ['videos', 'created_at', 'videos_user_created'],
+    ['agent_emails', 'received_at', 'agent_emails_user_received'],
   ] as const;
   for (const [table, at, index] of tables) {
     const [, plan] = await site.database.db.asUser(ada.owner.id).transaction(async (db) => {
       await db.query('SET LOCAL enable_seqscan = off');
+      await db.query('SET LOCAL enable_sort = off');
       const rows = await db.query<{ 'QUERY PLAN': string }>(
         `EXPLAIN SELECT id FROM ${table} WHERE user_id = $userId ORDER BY ${at} DESC, id DESC LIMIT 9`,
         { userId: ada.owner.id },

@@ -37,6 +37,7 @@ const TABLE = `
      WHERE answer_id IS NOT NULL;
    CREATE INDEX agent_emails_agent ON agent_emails (agent_id, received_at);
    CREATE INDEX agent_emails_user ON agent_emails (user_id, id);
+   CREATE INDEX agent_emails_user_received ON agent_emails (user_id, received_at, id);
    CREATE INDEX agent_emails_due ON agent_emails (due_at) WHERE settled_at IS NULL;
    CREATE INDEX agent_emails_settled ON agent_emails (settled_at) WHERE settled_at IS NOT NULL;
    CREATE TRIGGER agent_emails_told AFTER INSERT ON agent_emails

@@ -52,6 +52,7 @@ export const agentEmails = table(
     unique('agent_emails_answer_key', ['answer_id'], { answer_id: { [Op.ne]: null } }),
     index('agent_emails_agent', ['agent_id', 'received_at']),
     index('agent_emails_user', ['user_id', 'id']),
+    index('agent_emails_user_received', ['user_id', 'received_at', 'id']),
     index('agent_emails_due', ['due_at'], { settled_at: null }),
     index('agent_emails_settled', ['settled_at'], { settled_at: { [Op.ne]: null } }),
   ],
