@@ -67,7 +67,7 @@ const becomes = (id: string, status: string) =>
   until(async () => {
     const video = await site.get(ada, id);
     return video.status === status && video;
-  }, 20_000);
+  }, 60_000);
 
 /** Waits until the provider works on the video, and the row names the prediction. */
 const asked = (id: string) =>
