@@ -1,4 +1,4 @@
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { configuredDocker } from '../src/docker/containers/docker-host.js';
 import { Database } from '../src/platform/database/database.js';
@@ -31,6 +31,7 @@ import { createBackend } from './backend/backend.js';
 import type { Listening } from './http/server.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { TemporalTraceHistories } from '../temporal/trace-histories.js';
+import { lazyConnection } from '../temporal/lazy-connection.js';
 import { temporalConnection } from '../temporal/connection.js';
 import {
   ATTEMPT_MS,
@@ -61,7 +62,7 @@ interface Parts {
 /** Runs the processes that share the ports, and answers operators for all of them. */
 async function serveCluster(processes: number, { ended, settings, log }: Parts): Promise<void> {
   const place = temporalConnection(settings.temporal);
-  const connection = Connection.lazy(place.connectionOptions);
+  const { close, connection } = lazyConnection(place.connectionOptions ?? {});
   const database = new Database(settings.database.url, { maxConnections: 1 });
   let serving = 0;
   const readiness = new Readiness({
@@ -79,7 +80,7 @@ async function serveCluster(processes: number, { ended, settings, log }: Parts):
     await runCluster(processes, { ended, log, onServing: (count) => (serving = count) });
   } finally {
     await operators.close();
-    await connection.close();
+    await close();
     await database.close();
   }
 }
@@ -88,7 +89,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
   const place = temporalConnection(settings.temporal);
   const { namespace } = place;
   // Lazy: without Temporal, the API still serves requests that do not need it.
-  const connection = Connection.lazy(place.connectionOptions);
+  const { close, connection } = lazyConnection(place.connectionOptions ?? {});
   const database = new Database(settings.database.url, { maxConnections: 20 });
   const docker = settings.agents.isApiBesideHost ? configuredDocker(settings) : undefined;
   const temporal = new Client({ connection, namespace });
@@ -174,7 +175,7 @@ async function serve({ ended, settings, log }: Parts): Promise<void> {
     await ai.close();
     await docker?.workspaces.close();
     await services.refusals.flush();
-    await connection.close();
+    await close();
     await database.close();
   }
 }

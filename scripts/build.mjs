@@ -136,7 +136,7 @@ async function transpile(files) {
     logLevel: 'warning',
   });
   removeOrphans(new Set(files.map((file) => file.replace(/\.ts$/, '.js'))));
-  console.log(`Built ${files.length} files in ${seconds(started)}.`);
+  console.error(`Built ${files.length} files in ${seconds(started)}.`);
 }
 
 function copyShipped() {
@@ -175,7 +175,7 @@ async function bundlePrograms() {
     sourcesContent: false,
     logLevel: 'warning',
   });
-  console.log(`Bundled ${PROGRAMS.length} programs in ${seconds(started)}.`);
+  console.error(`Bundled ${PROGRAMS.length} programs in ${seconds(started)}.`);
 }
 
 /** Removes built files without a source, so that no old build of a deleted source is run. */
@@ -191,13 +191,13 @@ async function bundleWorkflows() {
   const workflowsPath = path.join(dist, 'workflows', 'index.js');
   if (!existsSync(workflowsPath)) return;
   const started = performance.now();
-  console.log('Bundling the workflows (a few seconds) ...');
+  console.error('Bundling the workflows (a few seconds) ...');
   const { bundleWorkflowCode, DefaultLogger } = await import('@temporalio/worker');
   const { code } = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') });
   const bundle = path.join(dist, 'workflow-bundle.js');
   writeFileSync(`${bundle}.new`, code);
   renameSync(`${bundle}.new`, bundle);
-  console.log(`Bundled the workflows in ${seconds(started)}.`);
+  console.error(`Bundled the workflows in ${seconds(started)}.`);
 }
 
 /** Bundles one file without libraries, small enough to be an argument of the container that runs it. */

@@ -11,7 +11,7 @@ import type { BenchPlatform } from './platform.js';
  */
 export async function signInWithAgents(platform: BenchPlatform, agents: number): Promise<string> {
   const web = new Client(platform.webUrl, {});
-  const email = 'bench@example.org';
+  const email = `bench-${randomUUID()}@example.org`;
   const password = randomUUID();
   const { id } = await web.json<{ id: string }>('POST', '/api/register', { email, password });
   const { headers } = await web.send('POST', '/api/auth/login', { email, password });

@@ -126,8 +126,9 @@ export class RadioStreams {
         throw new ConflictError('Too many streams: delete one', 'STREAM_LIMIT_REACHED', facts);
       }
       await db.query(
-        `INSERT INTO radio_streams (id, user_id, agent_id, title, description, genre, format, password_hash)
-         VALUES ($id, $userId, $agentId, $title, $description, $genre, $format, $hash)
+        `INSERT INTO radio_streams (id, user_id, agent_id, title, description, genre, format, password_hash,
+                                    created_at)
+         VALUES ($id, $userId, $agentId, $title, $description, $genre, $format, $hash, date_trunc('milliseconds', now()))
          ON CONFLICT (id) DO UPDATE SET password_hash = EXCLUDED.password_hash`,
         {
           id,

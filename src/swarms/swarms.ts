@@ -97,8 +97,9 @@ export class Swarms {
       const reserved = messagesOf({ strategy, coordinatorId }, members);
       const day = await reserve(db, userId, reserved, plan);
       await db.query(
-        `INSERT INTO swarms (id, user_id, name, task, strategy, coordinator_id, reserved, reserved_on)
-         VALUES ($id, $userId, $name, $task, $strategy, $coordinatorId, $reserved, $day::date)`,
+        `INSERT INTO swarms (id, user_id, name, task, strategy, coordinator_id, reserved, reserved_on,
+                             created_at)
+         VALUES ($id, $userId, $name, $task, $strategy, $coordinatorId, $reserved, $day::date, date_trunc('milliseconds', now()))`,
         { id, userId, name, task, strategy, coordinatorId, reserved, day },
       );
       await db.query(

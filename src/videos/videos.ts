@@ -98,8 +98,8 @@ export class Videos {
       if (!(await this.#takePlaceOfDay(db))) return false;
       const { agentId = null, aspectRatio = null, duration = null, prompt } = wanted;
       await db.query(
-        `INSERT INTO videos (id, user_id, agent_id, prompt, duration, aspect_ratio)
-         VALUES ($id, $userId, $agentId, $prompt, $duration, $aspectRatio)`,
+        `INSERT INTO videos (id, user_id, agent_id, prompt, duration, aspect_ratio, created_at)
+         VALUES ($id, $userId, $agentId, $prompt, $duration, $aspectRatio, date_trunc('milliseconds', now()))`,
         { id, userId, agentId, prompt, duration, aspectRatio },
       );
       const { actor, requestId } = by;

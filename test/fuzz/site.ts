@@ -107,7 +107,6 @@ const AWAY = {
   'GET /api/radio/streams': [503],
   'POST /api/radio/streams': [503],
   'DELETE /api/radio/streams': [503],
-  'POST /api/radio/authorize': [503],
   'GET /api/x402': [503],
   'POST /api/x402': [500],
 };
@@ -320,6 +319,7 @@ async function furnish(
       ],
       // A signature of no known key may be a contract's, and there is no chain to verify it.
       away: {
+        'POST /api/radio/authorize': [503],
         'POST /api/browse/git-sync': [500],
         'POST /api/underground/wallets': [503],
         'POST /api/underground/splits': [503],

@@ -54,15 +54,6 @@ export class ProviderWebhook {
   }
 }
 
-/**
- * Part of a statement: takes the event, named by `$kind` and `$eventId`, so that `fresh` has a row unless the event
- * was received before. The statement stores what the event says, if `fresh` has a row.
- */
-export const FRESH_EVENT = `
-  fresh AS (
-    INSERT INTO provider_webhooks (kind, id) VALUES ($kind, $eventId)
-      ON CONFLICT DO NOTHING RETURNING id)`;
-
 /** Returns the headers as Standard Webhooks names them; undefined if one is missing or malformed. */
 function signedHeaders(headers: WebhookHeaders) {
   const prefix = headers['webhook-signature'] === undefined ? 'svix' : 'webhook';

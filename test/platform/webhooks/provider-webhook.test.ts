@@ -1,10 +1,9 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { BadRequestError, UnavailableError } from '../../../src/lib/errors.js';
-import { FRESH_EVENT, ProviderWebhook } from '../../../src/platform/webhooks/provider-webhook.js';
+import { ProviderWebhook } from '../../../src/platform/webhooks/provider-webhook.js';
 import { webhookSecrets } from '../../../src/platform/webhooks/webhook-secrets.js';
-import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 
 const newSecret = () => `whsec_${randomBytes(24).toString('base64')}`;
 const [secret, older, foreign] = [newSecret(), newSecret(), newSecret()];
@@ -130,33 +129,5 @@ describe('secrets', () => {
     ['in the alphabet of addresses', `whsec_${'_-'.repeat(16)}`],
   ])('are refused if they are %s', (_, value) => {
     expect(webhookSecrets.safeParse(value).success).toBe(false);
-  });
-});
-
-describe('an event', () => {
-  let database: TestDatabase;
-  beforeAll(async () => {
-    database = await testDatabase();
-  });
-  afterAll(() => database?.close());
-
-  const take = async (kind: string, eventId: string) => {
-    const rows = await database.db
-      .asPlatform()
-      .query(`WITH ${FRESH_EVENT} SELECT FROM fresh`, { kind, eventId });
-    return rows.length;
-  };
-
-  test('is taken once by 50 requests at once', async () => {
-    const eventId = randomUUID();
-    const taken = await Promise.all(Array.from({ length: 50 }, () => take('video', eventId)));
-    expect(taken.filter((rows) => rows === 1)).toHaveLength(1);
-  });
-
-  test('is another one at another provider', async () => {
-    const eventId = randomUUID();
-    expect(await take('video', eventId)).toBe(1);
-    expect(await take('email', eventId)).toBe(1);
-    expect(await take('email', eventId)).toBe(0);
   });
 });
