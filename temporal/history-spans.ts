@@ -179,13 +179,20 @@ function endOfChild(event: HistoryEvent): End | undefined {
 
 const IN_TIME = 'It did not finish in time';
 
-/** Returns the message of the innermost failure, which users see of operations as well. */
+/**
+ * Returns the message of the failure that the step itself reported, which users see of operations as well. The cause of
+ * that failure can contain messages of libraries, which are the operator's.
+ */
 function errorOf(failure: Failure | null | undefined): string | null {
   if (!failure) return null;
   let innermost = failure;
-  while (innermost.cause) innermost = innermost.cause;
+  while (isPassedOn(innermost) && innermost.cause) innermost = innermost.cause;
   if (innermost.timeoutFailureInfo) return IN_TIME;
   return (innermost.message ?? '').slice(0, MAX_ERROR);
 }
+
+/** Reports whether a failure only passes on that of an activity or a child workflow. */
+const isPassedOn = (failure: Failure): boolean =>
+  Boolean(failure.activityFailureInfo ?? failure.childWorkflowExecutionFailureInfo);
 
 const timeOf = ({ eventTime }: HistoryEvent): Date => optionalTsToDate(eventTime) ?? new Date(0);

@@ -9,12 +9,15 @@ import type { FollowedRows } from './follow-rows.js';
 /** Rows that one statement compares with the schedules. */
 const PAGE = 1_000;
 
+/** Missed runs that one pass starts: a schedule that was made after the one time of its task starts none. */
+const MAX_MISSED = 20;
+
 const IS_ACTIVE = 'enabled AND finished_at IS NULL AND removed_at IS NULL';
 
 interface TaskScheduling {
   readonly database: Database;
   readonly schedules: TaskScheduler;
-  readonly runs: Pick<TaskRuns, 'finishMissed' | 'retryMissed'>;
+  readonly runs: Pick<TaskRuns, 'finishMissed'>;
   readonly log: Logger;
 }
 
@@ -27,13 +30,15 @@ export const followedTasks = ({
 }: TaskScheduling): FollowedRows<TaskSetting> => ({
   async find(most) {
     await runs.finishMissed();
-    await runs.retryMissed();
-    return database
-      .asPlatform()
-      .query<TaskSetting>(
-        `${selectFrom(scheduledTasks)} WHERE scheduled = false ORDER BY set_at LIMIT $most`,
-        { most },
-      );
+    return database.asPlatform().query<TaskSetting>(
+      `(${selectFrom(scheduledTasks)} WHERE scheduled = false ORDER BY set_at LIMIT $most)
+       UNION ALL
+       (${selectFrom(scheduledTasks)}
+         WHERE scheduled AND enabled AND finished_at IS NULL AND removed_at IS NULL
+           AND once_at BETWEEN now() - interval '10 minutes' AND now() - interval '15 seconds'
+         ORDER BY once_at LIMIT ${MAX_MISSED})`,
+      { most: most - MAX_MISSED },
+    );
   },
   apply: (task) => schedules.apply(task),
   note: (task) => noteScheduled(database, task),

@@ -204,6 +204,7 @@ async function withdraw(database: Database, by: Publisher, name: string): Promis
   const shown = await getSkill(by.tenant, name);
   await database.asPlatform().transaction(async (db) => {
     const skill = await db.Skill.findByPk(shown.id, { lock: true });
+    // The author may have made the skill private in between.
     if (skill) await setVisibility(db, by, skill, 'private', { withdrawnAt: new Date() });
   });
   return { ...shown, visibility: 'private' };
@@ -229,7 +230,7 @@ async function setVisibility(
   visibility: Visibility,
   change: { readonly withdrawnAt?: Date | null } = {},
 ): Promise<void> {
-  if (skill.visibility === visibility) return;
+  if (skill.visibility === visibility && change.withdrawnAt === undefined) return;
   const changed = { ...change, visibility, updatedAt: new Date() };
   await db.Skill.update(changed, { where: { id: skill.id } });
   await audit(db, by, { ...skill, visibility });

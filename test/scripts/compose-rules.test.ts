@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { composeFaults, composeProject, variableFaults } from '../../scripts/compose-rules.js';
 
@@ -153,4 +154,15 @@ test('names variables in the wrong file, and those that no file has', () => {
     'A_VERSION is neither in .env nor required: write ${A_VERSION:?…}',
   ]);
   expect(variableFaults(compose, 'A_VERSION=1.0\n', '')).toEqual(['.env.example lacks DOMAIN']);
+});
+
+test('processes without the secrets of the radio do not get its address', () => {
+  const services = readFileSync('docker-compose.yml', 'utf8').split(/^  (?=[a-z-]+:$)/m);
+  const serving = services.filter((text) =>
+    /dist\/(?:worker|api)\/(?:main|payments|containers)/.test(text),
+  );
+  expect(serving).toHaveLength(5);
+  for (const text of serving) {
+    expect(text).toContain(text.includes('radio_admin_password') ? '*radio' : '*without-radio');
+  }
 });

@@ -131,15 +131,6 @@ export class TaskRuns {
     });
   }
 
-  /** Makes a worker start the missed runs of tasks with one run, because a schedule made too late starts none. */
-  async retryMissed(): Promise<void> {
-    await this.#database.asPlatform().query(
-      `UPDATE scheduled_tasks SET scheduled = false
-        WHERE once_at < now() - interval '15 seconds' AND finished_at IS NULL AND enabled
-          AND removed_at IS NULL AND scheduled`,
-    );
-  }
-
   /** Finishes tasks with one run whose time passed more than a quarter of an hour ago without a run. */
   async finishMissed(): Promise<void> {
     await this.#database.asPlatform().query(

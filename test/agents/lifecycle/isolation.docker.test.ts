@@ -498,6 +498,9 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/auth/signout': { nobody: 200, bob: 200 },
 };
 
+/** Equal for every valid key. */
+const ofKey = { nobody: 401, bob: 200, anotherKey: 401 } as const;
+
 const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/agents': { nobody: 401, bob: 200 },
   'POST /api/agents': { nobody: 401, bob: 201, body: () => ({ name: randomUUID() }) },
@@ -627,21 +630,25 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   // Icecast alone has the secret.
   'POST /api/radio/authorize': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/installations': { nobody: 401, bob: 200 },
-  ...Object.fromEntries(
-    ['health', 'info', 'setup', 'examples', 'docs', 'github'].flatMap((name) =>
-      ['GET', 'POST'].map((method) => [
-        `${method} /api/hostmcp/${name}`,
-        { nobody: 401, bob: 200, anotherKey: 401 },
-      ]),
-    ),
-  ),
+  'GET /api/hostmcp/health': ofKey,
+  'POST /api/hostmcp/health': ofKey,
+  'GET /api/hostmcp/info': ofKey,
+  'POST /api/hostmcp/info': ofKey,
+  'GET /api/hostmcp/setup': ofKey,
+  'POST /api/hostmcp/setup': ofKey,
+  'GET /api/hostmcp/examples': ofKey,
+  'POST /api/hostmcp/examples': ofKey,
+  'GET /api/hostmcp/docs': ofKey,
+  'POST /api/hostmcp/docs': ofKey,
+  'GET /api/hostmcp/github': ofKey,
+  'POST /api/hostmcp/github': ofKey,
   'POST /api/hostmcp/validate-config': {
     nobody: 401,
     bob: 200,
     anotherKey: 401,
     body: () => ({ config: { servers: {} } }),
   },
-  'GET /api/hostmcp/tools': { nobody: 401, bob: 200, anotherKey: 401 },
+  'GET /api/hostmcp/tools': ofKey,
   // A refusal is the result of the tool: test/mcp/ visits all tools.
   'POST /api/hostmcp/tools': {
     nobody: 401,
