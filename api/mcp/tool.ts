@@ -54,7 +54,7 @@ interface Argument {
 }
 
 /** In place of an agent's id in examples. */
-export const AGENT_PLACE = '<AGENT_ID>';
+const AGENT_PLACE = '<AGENT_ID>';
 
 /** Makes a tool of an endpoint: its arguments are the fields of path, query and body; an agent is `id`. */
 export function toolOf(name: string, options: ToolOptions): Tool {

@@ -16,7 +16,7 @@ export function emailWebhookEndpoints({ emailEvents }: WebDependencies) {
       summary: 'Report an event of the e-mail provider; its signature authenticates it',
       headers: webhookHeaders,
       body: rawBody('application/json'),
-      limit: LIMITS.emailEvents,
+      limit: LIMITS.providerEvents,
       responses: { 200: webhookAnswer },
       errors: [503],
       async handler({ body, headers }) {

@@ -45,7 +45,6 @@ export const LIMITS = {
   billingOfUser: perMinute('billing-of-user', 30),
   /** Limit for the payment processor, which has few addresses. */
   processorEvents: perMinute('processor-events', 6_000),
-  emailEvents: perMinute('email-events', 6_000),
   /** New checkouts per user, from any address. */
   checkoutsOfUser: perMinute('checkouts-of-user', 30),
   export: perMinute('export', UNSTATED),

@@ -3,7 +3,7 @@ import type { AgentStatus } from '../platform/database/models.js';
 import type { Specialization } from '../types/clone-terms.js';
 
 export const MAX_AGENTS = 500;
-export const MAX_GENERATIONS = 50;
+const MAX_GENERATIONS = 50;
 
 export interface ColonyNode {
   readonly id: string;

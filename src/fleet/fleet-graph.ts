@@ -4,7 +4,7 @@ import type { AgentStatus } from '../platform/database/models.js';
 import type { SwarmStatus } from '../types/swarms.js';
 
 export const MAX_NODES = 500;
-export const MAX_EDGES = 5_000;
+const MAX_EDGES = 5_000;
 
 /** Messages counted in each direction, the newest ones. */
 const MAX_MESSAGES = 10_000;

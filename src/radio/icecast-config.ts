@@ -4,7 +4,7 @@ import { RADIO_FORMATS } from '../types/radio.js';
 /** Most sources and connections; a listener beyond them is refused by Icecast. */
 const MAX_SOURCES = 100;
 const MAX_CONNECTIONS = 2_000;
-export const MAX_LISTENERS = 100;
+const MAX_LISTENERS = 100;
 
 /** A folder that no system has: Icecast serves no file. */
 const NO_FOLDER = '/nonexistent';

@@ -21,7 +21,7 @@ export const retentionSettings = area('Retention', () => ({
   operations: variable(
     'RETENTION_OPERATIONS',
     days(7).prefault('90d'),
-    "agents' operations, runs of tasks and swarms that have ended, answered e-mails without their texts, verifications no longer in force, and replaced versions of skills",
+    "agents' operations, runs of tasks and swarms that have ended, settled e-mails without their texts, videos without a file, verifications no longer in force, and replaced versions of skills",
   ),
   transitions: variable(
     'RETENTION_TRANSITIONS',

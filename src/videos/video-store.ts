@@ -16,7 +16,7 @@ const ENDINGS: Readonly<Record<VideoEnding, readonly [VideoStatus, string]>> = {
 };
 
 /** All places are taken by files that are being written: the reservation may be repeated. */
-export class MediaFullError extends Error {
+class MediaFullError extends Error {
   override readonly name = 'MediaFullError';
 
   constructor() {

@@ -9,7 +9,7 @@ export const WORK = {
 } as const;
 
 /** Parts that carry out the work. */
-export const WORKING_PARTS = ['worker', 'api', 'temporal'] as const;
+const WORKING_PARTS = ['worker', 'api', 'temporal'] as const;
 
 export type WorkKind = keyof typeof WORK;
 export type WorkingPart = (typeof WORKING_PARTS)[number];
