@@ -42,6 +42,9 @@ interface Parts {
 
 type End = Extract<EmailStatus, 'refused' | 'skipped' | 'failed'>;
 
+/** Mails to an agent in an hour whose sender is proven. */
+export const MAX_AN_HOUR = 60;
+
 /** Hours for which the provider recognizes the key of an answer: it keeps keys for a day. */
 const KEY_HOURS = 23;
 
@@ -153,13 +156,33 @@ export class AgentEmails {
     const { earlier, messageId } = threadOf(mail, headers);
     // One sender's thread: another sender who knows its ids gets a conversation of their own.
     const thread = deterministicUuid([sender, earlier[0] ?? messageId ?? id]);
-    await this.#query(
-      `UPDATE agent_emails
-          SET status = 'asking', conversation = $conversation, message_id = $messageId,
-              reply_to = $earlier, subject = $subject, body = $body
-        WHERE id = $id AND status = 'received'`,
-      { id, conversation: `email-${thread}`, messageId, earlier, subject, body },
-    );
+    const accepted = { id, conversation: `email-${thread}`, messageId, earlier, subject, body };
+    if (!(await this.#open(agent, accepted))) return refuse('rate');
+  }
+
+  /** Opens the turn of a mail; returns false if it is one too many around its hour. */
+  #open({ agentId }: AgentRef, mail: AcceptedMail): Promise<boolean> {
+    return this.#parts.database.asPlatform().transaction(async (db) => {
+      await db.lock(`e-mails accepted for ${agentId}`);
+      // Mails may be read late and in another order: the hour is the one in which they came.
+      const [around] = await db.query<{ isFull: boolean }>(
+        `SELECT count(*) >= ${MAX_AN_HOUR} AS "isFull"
+           FROM agent_emails e JOIN agent_emails m ON m.agent_id = e.agent_id
+          WHERE m.id = $id AND e.id <> m.id AND e.conversation IS NOT NULL
+            AND e.received_at > m.received_at - interval '1 hour'
+            AND e.received_at < m.received_at + interval '1 hour'`,
+        { id: mail.id },
+      );
+      if (around?.isFull) return false;
+      await db.query(
+        `UPDATE agent_emails
+            SET status = 'asking', conversation = $conversation, message_id = $messageId,
+                reply_to = $earlier, subject = $subject, body = $body
+          WHERE id = $id AND status = 'received'`,
+        { ...mail },
+      );
+      return true;
+    });
   }
 
   /** Reports whether a sender may still write: the owner's address may have changed since. */
@@ -205,6 +228,16 @@ export class AgentEmails {
 interface StoredMail extends EmailStep {
   readonly sender: string;
   readonly providerId: string;
+}
+
+/** A mail of a proven sender. */
+interface AcceptedMail {
+  readonly id: string;
+  readonly conversation: string;
+  readonly messageId: string | null;
+  readonly earlier: readonly string[];
+  readonly subject: string;
+  readonly body: string;
 }
 
 type StepRow = Omit<StoredMail, 'mail'> & AgentRef;

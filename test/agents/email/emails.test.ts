@@ -56,6 +56,17 @@ async function now(id: string) {
   return row;
 }
 
+/** Adds mails, whose sender is proven unless they are `received` or `refused`. */
+const addMails = (status: string, count: number) =>
+  site.database.db.asPlatform().query(
+    `INSERT INTO agent_emails (id, user_id, agent_id, provider_id, sender, status, settled_at,
+                               conversation)
+     SELECT gen_random_uuid()::text, $userId, $agentId, gen_random_uuid()::text, 'x', $status,
+            now(), CASE WHEN $status NOT IN ('received', 'refused') THEN 'email-x' END
+       FROM generate_series(1, $count)`,
+    { ...owner, status, count },
+  );
+
 const ref = (id: string) => ({ id, agent: owner });
 
 /** Reads a mail, lets the agent answer, and sends the answer. */
@@ -128,20 +139,13 @@ describe('event of a new mail', () => {
     expect(await site.rows(owner)).toHaveLength(1);
   });
 
-  test('is refused beyond 60 in an hour, to which forged mails do not count', async () => {
-    const add = (status: string, count: number) =>
-      site.database.db.asPlatform().query(
-        `INSERT INTO agent_emails (id, user_id, agent_id, provider_id, sender, status, settled_at)
-         SELECT gen_random_uuid()::text, $userId, $agentId, gen_random_uuid()::text, 'x', $status,
-                now() FROM generate_series(1, $count)`,
-        { ...owner, status, count },
-      );
-    await add('answered', 59);
-    await add('refused', 100);
-    const events = Array.from({ length: 50 }, () => owner.write());
-    const answers = await Promise.all(events.map((event) => said(event)));
-    expect(answers.filter(({ handled }) => handled)).toHaveLength(1);
-    expect(answers.filter(({ reason }) => reason === 'rate')).toHaveLength(49);
+  test('is refused beyond 60 in an hour, to which mails of no proven sender do not count', async () => {
+    await addMails('answered', 59);
+    await addMails('refused', 100);
+    await addMails('received', 100);
+    expect(await said(owner.write())).toEqual(STORED);
+    await addMails('skipped', 1);
+    expect(await said(owner.write())).toEqual(refused('rate'));
     const other = await site.newOwner();
     expect(await said(other.write())).toEqual(STORED);
   });
@@ -246,6 +250,23 @@ describe('reading of a mail', () => {
       status: 'skipped',
       reason: "The agent's owner has no plan",
     });
+  });
+
+  test('refuses mails beyond 60 in an hour, however many are read at a time', async () => {
+    await addMails('answered', 58);
+    const forged = await Promise.all(
+      Array.from({ length: 5 }, () => said(owner.write({ headers: {} }))),
+    );
+    const real = await Promise.all(Array.from({ length: 5 }, () => said(owner.write())));
+    expect([...forged, ...real]).toEqual(Array.from({ length: 10 }, () => STORED));
+    const rows = (await site.rows(owner)).filter(({ status }) => status === 'received');
+    await Promise.all(rows.map(({ id }) => site.emails.read(id, SIGNAL)));
+    const ends = (await site.rows(owner)).flatMap(({ id, reason, status }) =>
+      rows.some((row) => row.id === id) ? [reason ?? status] : [],
+    );
+    const count = (end: string) => ends.filter((each) => each === end).length;
+    expect([count('asking'), count('rate'), count('sender')]).toEqual([2, 3, 5]);
+    expect(site.resend.sent).toEqual([]);
   });
 
   test("refuses a sender whose address is no longer the owner's", async () => {

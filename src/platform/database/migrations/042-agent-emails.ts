@@ -54,9 +54,10 @@ const FUNCTION = `
        IF of_agent IS NULL THEN RETURN 'recipient'; END IF;
        IF NOT may_write THEN RETURN 'sender'; END IF;
        PERFORM pg_advisory_xact_lock(hashtext('e-mails of ' || of_agent));
-       -- Forged mails are bounded, too, and do not use up the owner's limit.
-       IF (SELECT count(*) FILTER (WHERE r.status <> 'refused') >= hourly OR count(*) >= most
-             FROM (SELECT e.status FROM public.agent_emails e
+       -- Forged mails are bounded, too, and do not use up the owner's limit: mails of a proven sender alone
+       -- have a conversation.
+       IF (SELECT count(r.conversation) >= hourly OR count(*) >= most
+             FROM (SELECT e.conversation FROM public.agent_emails e
                     WHERE e.agent_id = of_agent AND e.received_at > now() - interval '1 hour'
                     LIMIT most) r)
        THEN
