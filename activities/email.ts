@@ -32,9 +32,9 @@ interface HostParts {
   readonly limiters: Pick<HostLimiters, 'turns'>;
 }
 
-/** Creates the activity of the worker on the agent's host. */
+/** Creates the activity of the worker on the agent's host. A mail waits for an agent that starts. */
 export const createEmailTurnActivities = ({ emails, ...parts }: HostParts) => ({
-  askForEmail: askInTurn(parts, emails),
+  askForEmail: askInTurn(parts, emails, { isPatient: true }),
 });
 
 export type EmailTurnActivities = ReturnType<typeof createEmailTurnActivities>;

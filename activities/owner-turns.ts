@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
 import type { OwnerQuestion, OwnerTurns, TurnEnd } from '../src/agents/chat/owner-turns.js';
 import type { HostLimiters } from '../src/agents/watchdog/host-limiters.js';
 import type { FairLimiter, Release } from '../src/lib/fair-limiter.js';
@@ -9,9 +10,14 @@ import { asApplicationFailure } from './failures.js';
 /** Milliseconds that a turn waits for its place on the host (`workflows/retries.ts`). */
 const MAX_WAIT_MS = 10 * 60_000;
 
+/** Milliseconds for which a patient turn is repeated, and the time between two attempts. */
+const PATIENCE_MS = 55 * 60_000;
+const PATIENT_RETRY = '1 minute';
+
 const NO_PLACE: TurnEnd = {
   kind: 'skipped',
   reason: "The agent's host was busy with other turns for too long",
+  isPassing: true,
 };
 
 /** A turn as workflow histories have it. */
@@ -28,6 +34,11 @@ export interface TurnArea {
   finish(turn: OwnerTurn, end: TurnEnd): Promise<void>;
 }
 
+interface TurnManner {
+  /** True for a turn that waits for an agent that should run and cannot be asked yet (`retries.emailTurn`). */
+  readonly isPatient?: boolean;
+}
+
 interface HostParts {
   readonly turns: Pick<OwnerTurns, 'ask'>;
   readonly limiters: Pick<HostLimiters, 'turns'>;
@@ -35,19 +46,21 @@ interface HostParts {
 
 /** Returns the activity that asks an agent of this host, at most once for each turn (`retries.ownerTurn`). */
 export const askInTurn =
-  ({ limiters, turns }: HostParts, area: TurnArea) =>
+  ({ limiters, turns }: HostParts, area: TurnArea, { isPatient = false }: TurnManner = {}) =>
   (turn: OwnerTurn): Promise<TurnEnd['kind']> =>
     asApplicationFailure(() =>
       heartbeating(async () => {
         const { cancellationSignal } = Context.current();
         const { agent, id } = turn;
+        const waits = isPatient && waitedMs() < PATIENCE_MS;
         const release = await placeOf(limiters.turns, agent.userId);
         try {
           const question = await area.question(turn);
           if (!question) return 'skipped';
           const end = release
-            ? await turns.ask(agent, { ...question, id }, cancellationSignal)
+            ? await turns.ask(agent, { ...question, id, retractsUnsent: waits }, cancellationSignal)
             : NO_PLACE;
+          if (waits && end.kind === 'skipped' && end.isPassing) throw passing(end.reason);
           await area.finish(turn, end);
           return end.kind;
         } finally {
@@ -69,6 +82,15 @@ export const endLostTurn =
       await area.finish(turn, end);
       return end.kind;
     });
+
+/** Returns the milliseconds between the activity's first attempt and this one. */
+function waitedMs(): number {
+  const { currentAttemptScheduledTimestampMs, scheduledTimestampMs } = Context.current().info;
+  return currentAttemptScheduledTimestampMs - scheduledTimestampMs;
+}
+
+const passing = (message: string) =>
+  ApplicationFailure.create({ message, type: 'AgentAway', nextRetryDelay: PATIENT_RETRY });
 
 /** Waits for a place of the owner; undefined if none became free in time. */
 async function placeOf(limiter: FairLimiter, owner: string): Promise<Release | undefined> {

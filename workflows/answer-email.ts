@@ -47,7 +47,7 @@ async function ask(
 ): Promise<void> {
   const { agent } = mail;
   const { askForEmail } = proxyActivities<EmailTurnActivities>({
-    ...retries.ownerTurn,
+    ...retries.emailTurn,
     taskQueue: heartbeatsTaskQueue(agent.host),
     priority: { fairnessKey: agent.userId },
   });

@@ -176,6 +176,14 @@ export const ownerTurn: ActivityOptions = {
   retry: { initialInterval: '1 second', maximumInterval: '30 seconds', maximumAttempts: 20 },
 };
 
+/** A turn that waits up to an hour for its agent or its host (`activities/owner-turns.ts`), and its last attempt. */
+export const emailTurn: ActivityOptions = {
+  ...ownerTurn,
+  scheduleToStartTimeout: '1 hour',
+  scheduleToCloseTimeout: '95 minutes',
+  retry: { initialInterval: '1 second', maximumInterval: '30 seconds', maximumAttempts: 100 },
+};
+
 /** 30 minutes over all attempts. */
 export const volumeCopy: ActivityOptions = {
   startToCloseTimeout: '1 day',

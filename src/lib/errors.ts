@@ -132,7 +132,7 @@ export class TooManyRequestsError extends ServiceError {
 
 /** 502: another service sent an invalid answer or none. */
 export class BadGatewayError extends ServiceError {
-  override readonly name = 'BadGatewayError';
+  override readonly name: string = 'BadGatewayError';
 
   constructor(message: string, options?: ErrorOptions) {
     super(502, message, undefined, undefined, options);

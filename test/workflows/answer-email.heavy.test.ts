@@ -54,14 +54,20 @@ async function delivered(mail?: Parameters<EmailOwner['write']>[0]): Promise<str
   return row.id;
 }
 
-function run(id: string, { isHostAway = false } = {}) {
+/** Runs a mail's workflow; `attempted` is called after each attempt to ask the agent. */
+function run(id: string, { attempted = () => Promise.resolve(), isHostAway = false } = {}) {
   const { emails } = site;
   const turns = new OwnerTurns(site.database.db, SECRETS);
+  const ask: OwnerTurns['ask'] = async (...turn) => {
+    const end = await turns.ask(...turn);
+    await attempted();
+    return end;
+  };
   const activities = {
     records: createEmailRecordActivities(emails, turns),
     calls: createEmailActivities(emails),
     ...(!isHostAway && {
-      host: createEmailTurnActivities({ emails, turns, limiters: hostLimiters(4) }),
+      host: createEmailTurnActivities({ emails, turns: { ask }, limiters: hostLimiters(4) }),
     }),
   };
   return emailRun(lab.environment, bundle, activities, id);
@@ -143,6 +149,44 @@ test('a turn whose answer is lost has failed, and is not repeated', async () => 
   gateway.answer = saying(ANSWER);
   expect((await run(id)).result).toBe('failed');
   expect([gateway.asked.length, posts()]).toEqual([1, []]);
+});
+
+const setAgent = (change: string) =>
+  queryRows(site.database.ownerUrl, `UPDATE agents SET ${change} WHERE id = '${owner.agentId}'`);
+
+test.each([
+  ['starts', "status = 'pending'", "status = 'active'"],
+  ['is repaired', "status = 'error', port = NULL", "status = 'active', port = PORT"],
+  ['takes no connection', 'port = 1', 'port = PORT'],
+])('a mail waits for an agent that %s, which is then asked once', async (_, away, back) => {
+  await setAgent(away);
+  const id = await delivered();
+  let attempts = 0;
+  const attempted = async () => {
+    if (++attempts === 5) await setAgent(back.replace('PORT', String(port)));
+  };
+  const { result, workflowId } = await run(id, { attempted });
+  expect([result, attempts]).toEqual(['answered', 6]);
+  expect([gateway.asked.length, site.resend.sent.length]).toEqual([1, 1]);
+  expect(await hoursOf(workflowId)).toBeGreaterThan(5 / 60 - 0.01);
+});
+
+test('a mail is skipped when its agent does not run within the hour', async () => {
+  await setAgent("status = 'pending'");
+  const { result, workflowId } = await run(await delivered());
+  expect(result).toBe('skipped');
+  expect(await site.rows(owner)).toMatchObject([{ reason: 'The agent is not running' }]);
+  const hours = await hoursOf(workflowId);
+  expect(hours).toBeGreaterThan(0.8);
+  expect(hours).toBeLessThan(1.1);
+});
+
+test('a mail does not wait for a stopped agent', async () => {
+  await setAgent("desired = 'stopped', status = 'stopped'");
+  let attempts = 0;
+  const attempted = () => Promise.resolve(void attempts++);
+  expect((await run(await delivered(), { attempted })).result).toBe('skipped');
+  expect(attempts).toBe(1);
 });
 
 test('a forged mail asks nobody', async () => {

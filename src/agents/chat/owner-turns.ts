@@ -4,7 +4,7 @@ import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import { findAgent } from '../agents/agents.js';
 import { readGatewayToken } from '../credentials/agent-secrets.js';
-import { askGateway } from '../hosts/gateway.js';
+import { askGateway, GatewayAwayError } from '../hosts/gateway.js';
 import { LostAnswerError, trimConversation } from './messages.js';
 import { chatTurn, messageId, type AnswerMessage } from './turn.js';
 
@@ -30,12 +30,14 @@ export interface OwnerQuestion {
   readonly text: string;
   /** Milliseconds for the answer; ten minutes by default. */
   readonly timeoutMs?: number;
+  /** True to remove a question that was not sent, so that the agent may be asked under the same id. */
+  readonly retractsUnsent?: boolean;
 }
 
 export type TurnEnd =
   | { readonly kind: 'answered'; readonly answer: string }
-  /** The agent was not asked. */
-  | { readonly kind: 'skipped'; readonly reason: string }
+  /** The agent was not asked; `isPassing` says that it should run, and may be asked soon. */
+  | { readonly kind: 'skipped'; readonly reason: string; readonly isPassing?: true }
   /** The agent was asked, and is never asked again under the same id. */
   | { readonly kind: 'failed'; readonly reason: string };
 
@@ -44,7 +46,13 @@ const LOST: TurnEnd = {
   reason: 'The answer was lost when the platform restarted. The agent is not asked again',
 };
 
-const NOT_RUNNING: TurnEnd = { kind: 'skipped', reason: 'The agent is not running' };
+const NOT_RUNNING = { kind: 'skipped', reason: 'The agent is not running' } as const;
+
+const NOT_CONNECTED: TurnEnd = {
+  kind: 'skipped',
+  reason: "The agent's gateway takes no connection",
+  isPassing: true,
+};
 
 const NOT_REACHED: TurnEnd = {
   kind: 'skipped',
@@ -67,15 +75,15 @@ export class OwnerTurns {
    * @throws the signal's reason, and errors of the database; call again only with an id.
    */
   async ask(agent: AgentRef, question: OwnerQuestion, signal: AbortSignal): Promise<TurnEnd> {
-    const { conversation, id, text, timeoutMs = ANSWER_TIMEOUT_MS } = question;
+    const { conversation, id, retractsUnsent, text, timeoutMs = ANSWER_TIMEOUT_MS } = question;
     const tenant = this.#database.asUser(agent.userId);
     if (id !== undefined) {
       const earlier = await this.#earlier(agent, { id, conversation });
       if (earlier) return earlier;
     }
     const row = await findAgent(tenant, agent.agentId);
-    const runsHere = row?.desired === 'running' && row.status === 'active';
-    if (!runsHere || row.host !== agent.host || row.port === null) return NOT_RUNNING;
+    if (row?.desired !== 'running' || row.host !== agent.host) return NOT_RUNNING;
+    if (row.status !== 'active' || row.port === null) return { ...NOT_RUNNING, isPassing: true };
     const gateway = {
       port: row.port,
       token: await readGatewayToken(tenant, this.#secrets, row.id),
@@ -94,6 +102,10 @@ export class OwnerTurns {
       }
       throw new TypeError('The turn ended without a message');
     } catch (error) {
+      if (error instanceof GatewayAwayError && retractsUnsent && id !== undefined) {
+        await this.#retract(agent, { id, conversation });
+        return NOT_CONNECTED;
+      }
       if (error instanceof BadGatewayError) return { kind: 'failed', reason: error.message };
       if (error instanceof LostAnswerError) return LOST;
       throw error;
@@ -108,18 +120,28 @@ export class OwnerTurns {
   }
 
   /** Returns the end of a turn whose question was sent before; undefined if none was. */
-  async #earlier(
-    { agentId, userId }: AgentRef,
-    { conversation, id }: OwnerTurnRef,
-  ): Promise<TurnEnd | undefined> {
-    const ref = { agentId, conversation, message: '', requestId: id };
-    const stored = await this.#database.asUser(userId).transaction(async (db) => ({
-      question: await db.Message.findByPk(messageId(ref, 'user')),
-      answer: await db.Message.findByPk(messageId(ref, 'assistant')),
+  async #earlier(agent: AgentRef, turn: OwnerTurnRef): Promise<TurnEnd | undefined> {
+    const ids = messageIds(agent, turn);
+    const stored = await this.#database.asUser(agent.userId).transaction(async (db) => ({
+      question: await db.Message.findByPk(ids.question),
+      answer: await db.Message.findByPk(ids.answer),
     }));
     if (stored.answer?.status === 'complete') return answered(stored.answer);
     return stored.question ? LOST : undefined;
   }
+
+  /** Removes both messages of a turn whose question was not sent. */
+  async #retract(agent: AgentRef, turn: OwnerTurnRef): Promise<void> {
+    const { answer, question } = messageIds(agent, turn);
+    await this.#database
+      .asUser(agent.userId)
+      .transaction((db) => db.Message.destroy({ where: { id: [question, answer] } }));
+  }
+}
+
+function messageIds({ agentId }: AgentRef, { conversation, id }: OwnerTurnRef) {
+  const ref = { agentId, conversation, message: '', requestId: id };
+  return { question: messageId(ref, 'user'), answer: messageId(ref, 'assistant') };
 }
 
 const answered = ({ content }: Pick<AnswerMessage, 'content'>): TurnEnd => ({

@@ -31,9 +31,14 @@ const chunk = z.object({
   error: z.unknown().optional(),
 });
 
+/** The gateway took no connection, so that the question was not sent. */
+export class GatewayAwayError extends BadGatewayError {
+  override readonly name = 'GatewayAwayError';
+}
+
 /**
  * Sends a message through the agent's OpenAI-compatible gateway, which stores the conversation.
- * @throws BadGatewayError if the gateway refuses, breaks off or times out.
+ * @throws BadGatewayError if the gateway refuses, breaks off or times out; GatewayAwayError.
  */
 export async function* askGateway(
   gateway: Gateway,
@@ -44,6 +49,7 @@ export async function* askGateway(
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   let length = 0;
   let empty = 0;
+  let isConnected = false;
   try {
     const { status, body } = await boundedRequest({
       url: `http://127.0.0.1:${gateway.port}/v1/chat/completions`,
@@ -58,6 +64,7 @@ export async function* askGateway(
       maxBytes: MAX_ANSWER_BYTES,
       bytesPerSecond: BYTES_PER_SECOND,
       signal: bounded,
+      onConnected: () => (isConnected = true),
     });
     if (status !== 200) throw new BadGatewayError(`The agent's gateway answered with ${status}`);
     if (!body) throw new BadGatewayError("The agent's gateway sent an invalid answer");
@@ -74,7 +81,8 @@ export async function* askGateway(
     throw new BadGatewayError("The agent's gateway broke off its answer");
   } catch (error) {
     if (error instanceof BadGatewayError || signal.aborted) throw error;
-    throw new BadGatewayError("The agent's gateway cannot be reached or did not answer in time", {
+    const Failure = isConnected ? BadGatewayError : GatewayAwayError;
+    throw new Failure("The agent's gateway cannot be reached or did not answer in time", {
       cause: error,
     });
   }

@@ -52,6 +52,7 @@ export const ownerTurn: ActivityOptions = {
   startToCloseTimeout: '5 seconds',
   retry,
 };
+export const emailTurn = ownerTurn;
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '2 seconds',
   startToCloseTimeout: '5 seconds',
