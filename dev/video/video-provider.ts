@@ -30,8 +30,8 @@ export interface StandInPrediction {
 
 /** Faults of the stand-in; each lasts until it is removed. */
 export interface VideoFaults {
-  /** An answer to a request for a prediction: `lost` and `garbage` make the prediction, `refused` does not. */
-  readonly create?: 'lost' | 'garbage' | 'refused' | 'error' | 'hang';
+  /** An answer to a request, or its status: only `lost` and `garbage` make the prediction. */
+  readonly create?: 'lost' | 'garbage' | 'refused' | 'error' | 'hang' | 401 | 402 | 429;
   /** An answer to a reading: `forgotten` is a 404. */
   readonly read?: 'garbage' | 'half' | 'error' | 'forgotten' | 'unknown-status';
   readonly file?:
@@ -182,6 +182,7 @@ export async function startVideoProvider({
       if (faults.create === 'refused') return json(422, { title: 'Input validation failed' });
       if (faults.create === 'error') return json(500, { title: 'Internal error' });
       if (faults.create === 'hang') return;
+      if (typeof faults.create === 'number') return json(faults.create, { title: 'Not now' });
       const made = create(model, body);
       if (faults.create === 'lost') return void response.destroy();
       if (faults.create === 'garbage') return void response.writeHead(201).end('<html>');

@@ -16,6 +16,9 @@ const FILE_HOST = 'replicate.delivery';
 
 const MAX_URL = 4_096;
 
+/** Statuses of a creation that may succeed later: of the token, of the account's money and of its quota. */
+const NOT_NOW: readonly number[] = [401, 402, 429];
+
 const predictionId = z.string().regex(/^[\w-]{1,128}$/);
 
 const url = z.string().min(1).max(MAX_URL);
@@ -48,6 +51,13 @@ export class VideoProviderError extends Error {
   override readonly name = 'VideoProviderError';
 }
 
+/** The provider has ordered nothing, for a reason that passes: a full quota, or an account to be repaired. */
+export class VideoNotOrderedError extends VideoProviderError {
+  constructor(status: number) {
+    super(`The provider of videos orders nothing now (status ${status})`);
+  }
+}
+
 /** The provider refuses the request for good. */
 export class VideoRefusedError extends Error {
   override readonly name = 'VideoRefusedError';
@@ -78,7 +88,7 @@ export class VideoProvider {
   /**
    * Orders a video, and returns the id of its prediction.
    * @param onConnected is called before anything is sent: an error without it has ordered nothing.
-   * @throws VideoRefusedError; VideoProviderError if the answer is lost, invalid or a server error
+   * @throws VideoRefusedError; VideoNotOrderedError; VideoProviderError if the answer is lost, invalid or a server error
    */
   async create(order: VideoOrder, signal: AbortSignal, onConnected: () => void): Promise<string> {
     const { model = '' } = this.#settings;
@@ -97,6 +107,7 @@ export class VideoProvider {
     });
     const id = z.object({ id: predictionId }).safeParse(said).data?.id;
     if (isSuccess(status) && id !== undefined) return id;
+    if (NOT_NOW.includes(status)) throw new VideoNotOrderedError(status);
     throw status >= 400 && status < 500 ? new VideoRefusedError(status) : invalid(status);
   }
 

@@ -1,6 +1,7 @@
 import type { SeenVideo } from '../types/videos.js';
 import type { MediaFiles } from './media-files.js';
 import {
+  VideoNotOrderedError,
   VideoProviderError,
   VideoRefusedError,
   type Prediction,
@@ -68,7 +69,7 @@ export class VideoSteps {
       if (error instanceof VideoRefusedError) {
         return this.#fail(id, `The provider refused the video (status ${error.status})`);
       }
-      if (isSent) return this.#fail(id, LOST);
+      if (isSent && !(error instanceof VideoNotOrderedError)) return this.#fail(id, LOST);
       await this.#store.release(id);
       throw error;
     }

@@ -10,7 +10,7 @@ const MAX_MINUTES = 30;
 const BATCH = 100;
 
 const ENDINGS: Readonly<Record<VideoEnding, readonly [VideoStatus, string]>> = {
-  unreached: ['failed', 'The provider could not be reached'],
+  unreached: ['failed', 'The provider could not be reached, or did not accept the video'],
   late: ['cancelled', `The video took longer than ${MAX_MINUTES} minutes`],
   unfetched: ['failed', 'The file could not be fetched from the provider'],
 };

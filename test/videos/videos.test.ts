@@ -239,6 +239,15 @@ describe('a prediction', () => {
     expect(await ask(id)).toMatch(/^\w+$/);
   });
 
+  test.each([401, 402, 429] as const)('is requested again after status %i', async (create) => {
+    const id = await site.create(ada);
+    site.provider.faults = { create };
+    await expect(ask(id)).rejects.toThrow(`orders nothing now (status ${create})`);
+    expect((await site.get(ada, id)).status).toBe('queued');
+    site.provider.faults = {};
+    expect(await ask(id)).toMatch(/^\w+$/);
+  });
+
   test('has its reason if the provider refuses it', async () => {
     site.provider.faults = { create: 'refused' };
     const id = await site.create(ada);
