@@ -55,16 +55,18 @@ export class VideoSteps {
   }
 
   /**
-   * Requests a video at most once, and returns its prediction; undefined if the video has ended.
+   * Requests a video at most once, and returns its prediction, also a stored one; undefined if the video has ended.
    * @throws VideoProviderError if nothing was requested
    */
   async ask(id: string, signal: AbortSignal): Promise<string | undefined> {
     const order = await this.#store.claim(id);
     if (order === undefined) return undefined;
     if (order === 'lost') return this.#fail(id, LOST);
+    if ('predictionId' in order) return order.predictionId;
     let isSent = false;
+    let predictionId: string;
     try {
-      return await this.#provider.create(order, signal, () => (isSent = true));
+      predictionId = await this.#provider.create(order, signal, () => (isSent = true));
     } catch (error) {
       if (error instanceof VideoRefusedError) {
         return this.#fail(id, `The provider refused the video (status ${error.status})`);
@@ -73,6 +75,9 @@ export class VideoSteps {
       await this.#store.release(id);
       throw error;
     }
+    // The step's result may be lost. If this fails instead, the run stores the id from the result.
+    await this.#store.note(id, predictionId).catch(() => undefined);
+    return predictionId;
   }
 
   /** Reads the state of the prediction, and ends a video that the provider has ended. @throws VideoProviderError */

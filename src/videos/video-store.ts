@@ -65,10 +65,10 @@ export class VideoStore {
   }
 
   /**
-   * Marks a video as requested, before the provider is asked, and returns the order. Returns `lost` if it was marked
-   * before and has no prediction, and undefined if there is nothing to request.
+   * Marks a video as requested, before the provider is asked, and returns the order. For a video that was marked
+   * before, returns its prediction, or `lost` without one; undefined if the video has ended.
    */
-  async claim(id: string): Promise<VideoOrder | 'lost' | undefined> {
+  async claim(id: string): Promise<VideoOrder | { predictionId: string } | 'lost' | undefined> {
     const [order] = await this.#query<VideoOrder>(
       `UPDATE videos SET status = 'processing', asked_at = now()
         WHERE id = $id AND status = 'queued' AND asked_at IS NULL
@@ -76,12 +76,14 @@ export class VideoStore {
       { id },
     );
     if (order) return order;
-    const [lost] = await this.#query(
-      `SELECT FROM videos WHERE id = $id AND settled_at IS NULL AND asked_at IS NOT NULL
-          AND prediction_id IS NULL`,
+    const [marked] = await this.#query<{ predictionId: string | null }>(
+      `SELECT prediction_id AS "predictionId" FROM videos
+        WHERE id = $id AND settled_at IS NULL AND asked_at IS NOT NULL`,
       { id },
     );
-    return lost && 'lost';
+    if (!marked) return undefined;
+    const { predictionId } = marked;
+    return predictionId === null ? 'lost' : { predictionId };
   }
 
   /** Takes back a claim: the provider has certainly received nothing. */

@@ -200,8 +200,29 @@ describe('a prediction', () => {
     const before = site.provider.predictions.size;
     const id = await site.create(ada);
     const answers = await Promise.all([1, 2, 3, 4].map(() => ask(id)));
-    expect(answers.filter((each) => each !== undefined)).toHaveLength(1);
+    expect(new Set(answers.filter((each) => each !== undefined)).size).toBe(1);
     expect(site.provider.predictions.size).toBe(before + 1);
+  });
+
+  test('is kept by a repeated step, if the result of the first was lost', async () => {
+    const id = await site.create(ada);
+    const before = site.provider.predictions.size;
+    const predictionId = await ask(id);
+    expect(predictionId).toMatch(/^\w+$/);
+    expect(await store().open(id)).toMatchObject({ isNew: false });
+    expect(await ask(id)).toBe(predictionId);
+    expect(site.provider.predictions.size).toBe(before + 1);
+    expect(await look(id)).toBe('running');
+  });
+
+  test('is the result of its step, also if the step cannot store it', async () => {
+    const id = await site.create(ada);
+    await owner(
+      `ALTER TABLE videos ADD CONSTRAINT fault CHECK (id <> '${id}' OR prediction_id IS NULL)`,
+    );
+    const predictionId = await ask(id);
+    await owner('ALTER TABLE videos DROP CONSTRAINT fault');
+    expect(site.provider.predictions.has(predictionId ?? '')).toBe(true);
   });
 
   test.each(['lost', 'garbage', 'error'] as const)(
