@@ -152,7 +152,7 @@ export class VideoStore {
     return other !== undefined;
   }
 
-  /** Ends a video without a file, unless it has ended. */
+  /** Ends a video without a file, unless it has ended; `settle` removes what was written. */
   async end(id: string, status: VideoStatus, error: string): Promise<void> {
     await this.#query(
       `UPDATE videos SET status = $status, error = $error, has_file = false, size = NULL,
@@ -162,8 +162,18 @@ export class VideoStore {
     );
   }
 
-  /** Ends the run of a video that no step has ended; returns its final status, or undefined without the row. */
+  /**
+   * Ends the run of a video, and the video unless a step has; removes the file of one that is not completed. Returns
+   * its final status, or undefined without the row.
+   */
   async settle(id: string, ending?: VideoEnding): Promise<VideoStatus | undefined> {
+    const status = await this.#settled(id, ending);
+    // A step that failed after the file was written has left the file, also of an account that is deleted by now.
+    if (status !== 'completed') await this.#files.remove(id);
+    return status;
+  }
+
+  async #settled(id: string, ending?: VideoEnding): Promise<VideoStatus | undefined> {
     const [status, error] = ENDINGS[ending ?? 'unreached'];
     // A cancellation keeps its own reason.
     const [settled] = await this.#query<{ status: VideoStatus }>(

@@ -525,6 +525,40 @@ describe('the folder of media', () => {
     expect(await partsOf(id)).toEqual([]);
     expect(await store().reserve(id, 10)).toBe(false);
   });
+
+  test.each([
+    ['by its run', (id: string) => store().settle(id, 'unfetched')],
+    [
+      'by a step',
+      async (id: string) => {
+        await store().end(id, 'failed', 'The provider has already deleted the file');
+        await store().settle(id);
+      },
+    ],
+    [
+      'with its account',
+      async (id: string) => {
+        await owner(`DELETE FROM videos WHERE id = '${id}'`);
+        await store().settle(id);
+      },
+    ],
+  ])('keeps no file of a video that was ended %s after the file was written', async (_, end) => {
+    const id = await succeeded();
+    await owner(
+      `ALTER TABLE videos ADD CONSTRAINT fault CHECK (id <> '${id}' OR status <> 'completed')`,
+    );
+    await expect(fetchFile(id)).rejects.toThrow('fault');
+    await owner('ALTER TABLE videos DROP CONSTRAINT fault');
+    expect(await partsOf(id)).toEqual([id]);
+    await end(id);
+    expect(await partsOf(id)).toEqual([]);
+  });
+
+  test('keeps the file of a video that is completed when its run ends', async () => {
+    const id = await completed();
+    expect(await store().settle(id)).toBe('completed');
+    expect(await partsOf(id)).toEqual([id]);
+  });
 });
 
 describe('the webhook', { tags: 'attack' }, () => {
