@@ -41,6 +41,7 @@ export interface VideoFaults {
     | 'large'
     | 'endless'
     | 'no-length'
+    | 'chunked'
     | 'empty'
     | 'error'
     | 'redirect';
@@ -278,6 +279,11 @@ function sendFile(response: ServerResponse, sample: Buffer, fault: VideoFaults['
       response.shouldKeepAlive = false;
       response.useChunkedEncodingByDefault = false;
       response.writeHead(200, { ...type, connection: 'close' }).end(sample);
+      return;
+    case 'chunked':
+      response.writeHead(200, type);
+      response.write(sample.subarray(0, sample.length / 2));
+      response.end(sample.subarray(sample.length / 2));
       return;
     case 'error':
       response.writeHead(500).end();

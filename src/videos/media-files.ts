@@ -17,10 +17,16 @@ export class MediaFiles {
   }
 
   /**
-   * Writes a file under a temporary name and renames it, so that no reader finds a part. Returns its bytes.
-   * @param body may throw, which leaves no file behind.
+   * Writes a file under a temporary name and renames it, so that no reader finds a part. Returns its bytes; undefined
+   * if it was not accepted.
+   * @param body may throw, which leaves no file behind, like `accepts`.
+   * @param accepts is called before the file is renamed.
    */
-  async write(id: string, body: AsyncIterable<Uint8Array>): Promise<number> {
+  async write(
+    id: string,
+    body: AsyncIterable<Uint8Array>,
+    accepts: (bytes: number) => Promise<boolean>,
+  ): Promise<number | undefined> {
     const target = this.#path(id);
     await mkdir(this.#folder, { recursive: true, mode: 0o750 });
     const partial = `${target}.${randomUUID()}${PARTIAL}`;
@@ -36,8 +42,12 @@ export class MediaFiles {
       } finally {
         await file.close();
       }
-      await rename(partial, target);
-      return bytes;
+      if (await accepts(bytes)) {
+        await rename(partial, target);
+        return bytes;
+      }
+      await rm(partial, { force: true });
+      return undefined;
     } catch (error) {
       await rm(partial, { force: true });
       throw error;

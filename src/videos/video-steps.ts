@@ -154,14 +154,18 @@ export class VideoSteps {
         if (!isDelimited) throw new UnusableFileError(NO_LENGTH);
         const most = length ?? this.#maxBytes;
         if (most > this.#maxBytes) throw new UnusableFileError(TOO_LARGE);
-        if (!(await this.#store.reserve(id, most))) return;
+        // A file of an unknown size would evict files that it may not need the place of: its size is reserved once
+        // it has arrived.
+        if (!(await this.#store.reserve(id, length ?? 0))) return;
         const bytes = await this.#files.write(
           id,
           bounded(body, most, () => {
             timer.refresh();
             onBytes();
           }),
+          async (size) => length !== undefined || this.#store.reserve(id, size),
         );
+        if (bytes === undefined) return;
         if (bytes === 0) {
           await this.#files.remove(id);
           throw new UnusableFileError(NO_VIDEO);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeFile, utimes } from 'node:fs/promises';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { rangeOf } from '../../api/http/byte-range.js';
 import { OutboundClient } from '../../src/platform/outbound/outbound.js';
@@ -470,7 +471,10 @@ describe('a file', () => {
 });
 
 describe('the folder of media', () => {
-  test('is bounded: the oldest file is deleted for a new one, and its url becomes null', async () => {
+  test.each([
+    ['of a known size', undefined],
+    ['of an unknown size', 'chunked'],
+  ] as const)('is bounded: the oldest file is deleted for a new one %s', async (_, file) => {
     const { length } = site.provider.sample;
     await owner('UPDATE videos SET has_file = false');
     const first = await completed();
@@ -481,11 +485,34 @@ describe('the folder of media', () => {
     await owner(`UPDATE videos SET size = ${1024 ** 2 - length} WHERE id = '${second}'`);
     ada = await site.customer();
     const third = await succeeded();
+    site.provider.faults = { file };
     await stepsWith({ MEDIA_LIMIT: '1m' }).fetch(third, never, ignore);
     const files = await site.files();
     expect([first, second, third].map((id) => files.includes(id))).toEqual([false, true, true]);
     const [row] = await owner(`SELECT has_file, size::int FROM videos WHERE id = '${first}'`);
     expect(row).toEqual({ has_file: false, size: length });
+    expect((await site.get(ada, third)).status).toBe('completed');
+  });
+
+  test('keeps all files while a file of an unknown size fits', { tags: 'attack' }, async () => {
+    await owner('UPDATE videos SET has_file = false');
+    const first = await completed();
+    ada = await site.customer();
+    site.provider.faults = { file: 'chunked' };
+    const second = await succeeded();
+    await stepsWith({ MEDIA_LIMIT: '1m' }).fetch(second, never, ignore);
+    const files = await site.files();
+    expect([first, second].map((id) => files.includes(id))).toEqual([true, true]);
+    const rows = await owner('SELECT size::int FROM videos WHERE has_file');
+    expect(rows).toEqual([1, 2].map(() => ({ size: site.provider.sample.length })));
+  });
+
+  test('keeps no part of a file that is not accepted', async () => {
+    const id = randomUUID();
+    const refuses = (size: number) => Promise.resolve(size !== 6);
+    const body = Readable.from([Buffer.from('a file')]);
+    expect(await filesOf().write(id, body, refuses)).toBeUndefined();
+    expect(await partsOf(id)).toEqual([]);
   });
 
   test('loses parts of files that a killed process has left, and no others', async () => {
