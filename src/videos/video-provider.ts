@@ -48,11 +48,13 @@ export interface Prediction {
 
 /** The provider does not answer, or not in its format: the call may be repeated. */
 export class VideoProviderError extends Error {
-  override readonly name = 'VideoProviderError';
+  override readonly name: string = 'VideoProviderError';
 }
 
 /** The provider has ordered nothing, for a reason that passes: a full quota, or an account to be repaired. */
 export class VideoNotOrderedError extends VideoProviderError {
+  override readonly name = 'VideoNotOrderedError';
+
   constructor(status: number) {
     super(`The provider of videos orders nothing now (status ${status})`);
   }
