@@ -19,6 +19,9 @@ const CALL = JSON.stringify({
   params: { name: 'agents_list', arguments: {} },
 });
 
+/** Port of the first agent; those of `bench:http` are below. */
+const FIRST_PORT = 41_000;
+
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '7' },
@@ -38,7 +41,7 @@ interface Way {
 
 await runBenchmark(async (atEnd) => {
   const platform = await BenchPlatform.withoutContainers(atEnd);
-  const cookie = await signInWithAgents(platform, AGENTS);
+  const cookie = await signInWithAgents(platform, AGENTS, FIRST_PORT);
   const web = new Client(platform.webUrl, { cookie });
   const { user } = await web.json<{ user: { id: string } }>('GET', '/api/auth/session');
   const { key } = await web.json<{ key: string }>('POST', '/api/keys', { name: 'bench' });

@@ -5,11 +5,15 @@ import { Client } from './client.js';
 import type { BenchPlatform } from './platform.js';
 
 /**
- * Registers a user with this many stopped agents and signs in.
+ * Registers a user with this many stopped agents, whose ports no other benchmark of the platform uses, and signs in.
  *
  * @returns the cookie.
  */
-export async function signInWithAgents(platform: BenchPlatform, agents: number): Promise<string> {
+export async function signInWithAgents(
+  platform: BenchPlatform,
+  agents: number,
+  firstPort = 40_000,
+): Promise<string> {
   const web = new Client(platform.webUrl, {});
   const email = `bench-${randomUUID()}@example.org`;
   const password = randomUUID();
@@ -21,14 +25,16 @@ export async function signInWithAgents(platform: BenchPlatform, agents: number):
   await database
     .asUser(id)
     .transaction((db) =>
-      db.Agent.bulkCreate(Array.from({ length: agents }, (_, index) => agentOf(id, index))),
+      db.Agent.bulkCreate(
+        Array.from({ length: agents }, (_, index) => agentOf(id, firstPort + index)),
+      ),
     );
   await database.close();
   return headers['set-cookie']?.[0]?.split(';')[0] ?? '';
 }
 
-const agentOf = (userId: string, index: number) => ({
-  ...agentRow(userId, 40_000 + index),
+const agentOf = (userId: string, port: number) => ({
+  ...agentRow(userId, port),
   desired: 'stopped' as const,
   status: 'stopped' as const,
 });
