@@ -10,7 +10,7 @@ import {
 export interface LazyConnection {
   readonly connection: Connection;
   /** Closes the connection once no retry is pending, 10 s later at most. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** Milliseconds by which a timer may be late. */

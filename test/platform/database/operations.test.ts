@@ -470,7 +470,7 @@ describe('a request', () => {
       await store.finish(agent, { id, kind, status: 'failed', error: 'it did not start' });
       const by = { tenant, actor: 'ada', requestId: 'request', idempotencyId: id };
       const operations = operationsBy(() => admitted(id));
-      // Nobody has the skill or the archive, and the image has failed.
+      // The skill and the archive are missing, and the image has failed.
       const repeat = {
         configure: () => operations.removeSkill(by, agent.agentId, 'gone'),
         restore: () => operations.restore(by, agent.agentId, 'gone'),
