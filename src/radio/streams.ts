@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { checkGate } from '../accounts/token-gating/check-gate.js';
 import { NoTokenError, type TokenGate } from '../accounts/token-gating/token-gate.js';
-import type { Page } from '../agents/agents/agents.js';
+import { requireAgents, type Page } from '../agents/agents/agents.js';
 import { cachedFor } from '../lib/cached-for.js';
 import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '../lib/errors.js';
 import { recordAudit } from '../platform/audit/audit.js';
@@ -115,7 +115,7 @@ export class RadioStreams {
     const sourcePassword = randomBytes(PASSWORD_BYTES).toString('base64url');
     await tenant.transaction(async (db) => {
       await db.lock(`radio-streams-of:${userId}`);
-      if (agentId !== null) await requireAgent(db, userId, agentId);
+      if (agentId !== null) await requireAgents(db, userId, [agentId]);
       const [counted] = await db.query<{ current: number }>(
         'SELECT count(*)::integer AS current FROM radio_streams WHERE user_id = $userId AND id <> $id',
         { userId, id },
@@ -273,18 +273,5 @@ const audit = (
   action: string,
   subject: string,
 ) => recordAudit(db, { actor, userId: actor, action, subject, requestId });
-
-async function requireAgent(
-  db: Parameters<typeof recordAudit>[0],
-  userId: string,
-  agentId: string,
-): Promise<void> {
-  const [found] = await db.query(
-    `SELECT FROM agents WHERE id = $agentId AND user_id = $userId
-        AND desired <> 'deleted' AND deleted_at IS NULL`,
-    { agentId, userId },
-  );
-  if (!found) throw new NotFoundError('Agent not found');
-}
 
 const notFound = () => new NotFoundError('Stream not found');

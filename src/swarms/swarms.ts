@@ -1,5 +1,5 @@
 import { entitled, type Entitlement } from '../accounts/accounts/entitlement.js';
-import type { Page } from '../agents/agents/agents.js';
+import { requireAgents, type Page } from '../agents/agents/agents.js';
 import { reserveMessages } from '../bus/daily-messages.js';
 import { recordAudit } from '../platform/audit/audit.js';
 import type { Requester } from '../platform/audit/requester.js';
@@ -239,19 +239,6 @@ async function findSwarm(db: TenantTransaction, userId: string, id: string): Pro
 /** Serializes a user's creations and retries, so that two at once cannot exceed a limit. */
 const lockSwarmsOf = (db: TenantTransaction, userId: string): Promise<void> =>
   db.lock(`swarms-of:${userId}`);
-
-async function requireAgents(
-  db: TenantTransaction,
-  userId: string,
-  agentIds: readonly string[],
-): Promise<void> {
-  const found = await db.query(
-    `SELECT FROM agents WHERE id = ANY ($agentIds) AND user_id = $userId
-        AND desired <> 'deleted' AND deleted_at IS NULL`,
-    { agentIds, userId },
-  );
-  if (found.length < agentIds.length) throw new NotFoundError('Agent not found');
-}
 
 async function requirePlace(db: TenantTransaction, userId: string): Promise<void> {
   const [found] = await db.query<{ current: number }>(

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { entitled } from '../accounts/accounts/entitlement.js';
-import type { Page } from '../agents/agents/agents.js';
+import { requireAgents, type Page } from '../agents/agents/agents.js';
 import { NotFoundError, TooManyRequestsError, UnavailableError } from '../lib/errors.js';
 import { secondsOfDayLeft, utcDay } from '../lib/utc-day.js';
 import { NO_AGENT, requestNotification } from '../notifications/outbox.js';
@@ -93,7 +93,7 @@ export class Videos {
       await db.lock(`videos-of:${userId}`);
       const [earlier] = await db.query('SELECT FROM videos WHERE id = $id', { id });
       if (earlier) return true;
-      await requireAgent(db, userId, wanted.agentId);
+      if (wanted.agentId !== undefined) await requireAgents(db, userId, [wanted.agentId]);
       await requirePlace(db, userId);
       if (!(await this.#takePlaceOfDay(db))) return false;
       const { agentId = null, aspectRatio = null, duration = null, prompt } = wanted;
@@ -178,20 +178,6 @@ export async function listVideos(
   const items = rows.slice(0, limit);
   const last = rows.length > limit ? items.at(-1) : undefined;
   return { items, next: last && [last.createdAt.toISOString(), last.id] };
-}
-
-async function requireAgent(
-  db: Statements,
-  userId: string,
-  agentId: string | undefined,
-): Promise<void> {
-  if (agentId === undefined) return;
-  const [found] = await db.query(
-    `SELECT FROM agents WHERE id = $agentId AND user_id = $userId
-        AND desired <> 'deleted' AND deleted_at IS NULL`,
-    { agentId, userId },
-  );
-  if (!found) throw new NotFoundError('Agent not found');
 }
 
 async function requirePlace(db: Statements, userId: string): Promise<void> {

@@ -1,5 +1,9 @@
 import type { WhereOptions } from 'sequelize';
-import type { TenantDatabase, TenantTransaction } from '../../platform/database/database.js';
+import type {
+  Statements,
+  TenantDatabase,
+  TenantTransaction,
+} from '../../platform/database/database.js';
 import type { AgentRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
 import { Agent } from '../../platform/database/tables/agents.js';
@@ -77,6 +81,20 @@ export async function findAgent(tenant: TenantDatabase, id: string): Promise<Age
 /** Returns an agent that was not removed, in the caller's transaction. */
 export function presentAgent(db: TenantTransaction, id: string): Promise<AgentRow | null> {
   return db.Agent.findOne({ where: { id, deletedAt: null } });
+}
+
+/** Requires that all of these agents are the user's. @throws NotFoundError also for agents being removed */
+export async function requireAgents(
+  db: Statements,
+  userId: string,
+  agentIds: readonly string[],
+): Promise<void> {
+  const found = await db.query(
+    `SELECT FROM agents WHERE id = ANY ($agentIds) AND user_id = $userId
+        AND desired <> 'deleted' AND deleted_at IS NULL`,
+    { agentIds, userId },
+  );
+  if (found.length < agentIds.length) throw new NotFoundError('Agent not found');
 }
 
 export async function updateAgent(
