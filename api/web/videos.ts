@@ -1,16 +1,14 @@
 import * as z from 'zod';
 import { getVideo, listVideos } from '../../src/videos/videos.js';
-import { anonymous } from '../auth/anonymous.js';
 import { person } from '../auth/person.js';
 import { area } from '../http/area.js';
-import { rawBody } from '../http/body-format.js';
 import { rangeReply } from '../http/byte-range.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import { presentVideo, video, videoBody } from '../views/videos.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
-import { receivedEvent, webhookAnswer, webhookHeaders } from './provider-webhook.js';
+import { providerWebhook } from './provider-webhook.js';
 
 const PATH = '/api/generate-video';
 
@@ -82,21 +80,11 @@ export function videoEndpoints(services: Pick<WebDependencies, 'videoEvents' | '
         });
       },
     }),
-    videos({
-      method: 'POST',
+    providerWebhook(services.videoEvents, {
+      tag: 'Videos',
       path: '/api/webhooks/video',
       operationId: 'receiveVideoEvent',
       summary: 'Report an event of the provider of videos; its signature authenticates it',
-      auth: anonymous,
-      headers: webhookHeaders,
-      body: rawBody('application/json'),
-      limit: LIMITS.providerEvents,
-      responses: { 200: webhookAnswer },
-      errors: [503],
-      async handler({ body, headers }) {
-        const outcome = await services.videoEvents.receive(body, headers);
-        return reply(200, outcome === 'handled' ? receivedEvent() : receivedEvent(outcome));
-      },
     }),
   ];
 }

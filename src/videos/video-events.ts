@@ -8,8 +8,8 @@ const MAX_BATCH = 200;
 
 const prediction = z.object({ id: z.string().min(1).max(128), status: z.string() });
 
-/** The outcome of an event; `unknown` if no video waits for it. */
-export type VideoEventOutcome = 'handled' | 'duplicate' | 'unknown' | 'event';
+/** Why an event has no effect; `unknown` if no video waits for it. */
+type VideoReason = 'duplicate' | 'unknown' | 'event';
 
 interface VideoEvent {
   readonly eventId: string;
@@ -38,7 +38,7 @@ const TAKE = `
 export class VideoEvents {
   readonly #database: Database;
   readonly #webhook: ProviderWebhook;
-  readonly #batches = new Batcher<VideoEvent, VideoEventOutcome>(
+  readonly #batches = new Batcher<VideoEvent, VideoReason | undefined>(
     (events) => this.#take(events),
     MAX_BATCH,
   );
@@ -48,14 +48,14 @@ export class VideoEvents {
     this.#webhook = webhook;
   }
 
-  /** Verifies an event and stores its hint. @throws BadRequestError, UnavailableError */
-  async receive(body: Buffer, headers: WebhookHeaders): Promise<VideoEventOutcome> {
+  /** Verifies an event and stores its hint, or returns why it has no effect. @throws BadRequestError, UnavailableError */
+  async receive(body: Buffer, headers: WebhookHeaders): Promise<VideoReason | undefined> {
     const { eventId, payload } = this.#webhook.verify(body, headers);
     const read = prediction.safeParse(payload).data;
     return read ? this.#batches.add({ eventId, predictionId: read.id }) : 'event';
   }
 
-  async #take(events: readonly VideoEvent[]): Promise<readonly VideoEventOutcome[]> {
+  async #take(events: readonly VideoEvent[]): Promise<readonly (VideoReason | undefined)[]> {
     const [taken] = await this.#database.asPlatform().query<{
       fresh: readonly string[];
       hinted: readonly string[];
@@ -68,7 +68,7 @@ export class VideoEvents {
     return events.map(({ eventId, predictionId }) => {
       // A second event of the batch with this id finds the id deleted.
       if (!fresh.delete(eventId)) return 'duplicate';
-      return hinted.has(predictionId) ? 'handled' : 'unknown';
+      return hinted.has(predictionId) ? undefined : 'unknown';
     });
   }
 }
