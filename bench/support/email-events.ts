@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { Webhook } from 'standardwebhooks';
 import pg from 'pg';
+import { signedEvent } from '../../dev/signed-webhooks.js';
 import type { SentOnce } from './sent-once.js';
 
 const SECRET = `whsec_${randomBytes(24).toString('base64')}`;
@@ -9,7 +9,6 @@ const DOMAIN = 'agents.example.com';
 /** Agents that get the mails in turns: each is allowed 60 an hour. */
 const AGENTS = 5_000;
 
-const signer = new Webhook(SECRET);
 let sent = 0;
 
 /** Events of the provider of e-mails: each is a mail of an owner to one of many agents. */
@@ -34,28 +33,25 @@ export const emailEvents = {
   },
   next(): SentOnce {
     const to = `agent-${sent++ % AGENTS}@${DOMAIN}`;
-    const [id, at] = [`msg_${randomUUID()}`, new Date()];
-    const body = JSON.stringify({
-      type: 'email.received',
-      created_at: at.toISOString(),
-      data: {
-        email_id: randomUUID(),
+    const at = new Date();
+    return signedEvent(
+      SECRET,
+      {
+        type: 'email.received',
         created_at: at.toISOString(),
-        from: 'A User <bench@example.org>',
-        to: [to],
-        bcc: [],
-        cc: [],
-        message_id: `<${randomUUID()}@mail.example.org>`,
-        subject: 'A question about the shop',
-        attachments: [],
+        data: {
+          email_id: randomUUID(),
+          created_at: at.toISOString(),
+          from: 'A User <bench@example.org>',
+          to: [to],
+          bcc: [],
+          cc: [],
+          message_id: `<${randomUUID()}@mail.example.org>`,
+          subject: 'A question about the shop',
+          attachments: [],
+        },
       },
-    });
-    const headers = {
-      'content-type': 'application/json',
-      'webhook-id': id,
-      'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
-      'webhook-signature': signer.sign(id, at, body),
-    };
-    return { headers, body };
+      { at },
+    );
   },
 };

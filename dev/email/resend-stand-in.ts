@@ -3,20 +3,13 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
-import { Webhook } from 'standardwebhooks';
+import { deliverEvent, signedEvent } from '../signed-webhooks.js';
 
 /** Name of the mail server that receives for the stand-in. */
 export const AUTHSERV_ID = 'mx.resend.test';
 
 /** Most mails in memory. */
 const MAX_MAILS = 10_000;
-
-/** Milliseconds between two deliveries of an event, and the most deliveries. */
-const RETRY_MS = 1_000;
-const MAX_DELIVERIES = 60;
-
-const CALL_TIMEOUT_MS = 10_000;
 
 /** A mail that the stand-in sent. */
 export interface SentMail {
@@ -128,15 +121,8 @@ export class ResendStandIn {
   }
 
   /** Returns the headers and the body of an event's delivery. */
-  signed(event: unknown, { at = new Date(), id = `msg_${randomUUID()}`, prefix = 'svix' } = {}) {
-    const body = JSON.stringify(event);
-    const headers = {
-      'content-type': 'application/json',
-      [`${prefix}-id`]: id,
-      [`${prefix}-timestamp`]: String(Math.floor(at.getTime() / 1_000)),
-      [`${prefix}-signature`]: new Webhook(this.secret).sign(id, at, body),
-    };
-    return { headers, body };
+  signed(event: unknown, options: Parameters<typeof signedEvent>[2] = {}) {
+    return signedEvent(this.secret, event, { prefix: 'svix', ...options });
   }
 
   close(): void {
@@ -184,21 +170,7 @@ export class ResendStandIn {
   async #deliver(event: unknown): Promise<void> {
     const { webhookUrl } = this.#options;
     if (webhookUrl === undefined) return;
-    const sent = this.signed(event);
-    for (let n = 0; n < MAX_DELIVERIES && !this.#closing.signal.aborted; n++) {
-      try {
-        const signal = AbortSignal.any([
-          this.#closing.signal,
-          AbortSignal.timeout(CALL_TIMEOUT_MS),
-        ]);
-        const answer = await fetch(webhookUrl, { method: 'POST', signal, ...sent });
-        await answer.body?.cancel();
-        if (answer.ok) return;
-      } catch {
-        // The platform is being restarted: the next attempt may reach it.
-      }
-      await delay(RETRY_MS, undefined, { signal: this.#closing.signal }).catch(() => undefined);
-    }
+    await deliverEvent(webhookUrl, this.signed(event), this.#closing.signal);
   }
 
   #send(response: ServerResponse, call: string, key: string, mail: unknown): void {

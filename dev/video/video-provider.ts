@@ -6,17 +6,11 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Webhook } from 'standardwebhooks';
+import { deliverEvent, signedEvent } from '../signed-webhooks.js';
 import { projectRoot } from '../root.js';
 
 /** Most predictions in memory. */
 const MAX_PREDICTIONS = 10_000;
-
-/** Milliseconds between two deliveries of an event, and the most deliveries. */
-const RETRY_MS = 1_000;
-const MAX_DELIVERIES = 60;
-
-const CALL_TIMEOUT_MS = 10_000;
 
 export interface StandInPrediction {
   readonly id: string;
@@ -97,17 +91,7 @@ export async function startVideoProvider({
   const closing = new AbortController();
   setMaxListeners(0, closing.signal); // every prediction waits by it
 
-  function signed(event: object, id = `msg_${randomBytes(12).toString('hex')}`) {
-    const body = JSON.stringify(event);
-    const at = new Date();
-    const headers = {
-      'content-type': 'application/json',
-      'webhook-id': id,
-      'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
-      'webhook-signature': new Webhook(secret).sign(id, at, body),
-    };
-    return { headers, body };
-  }
+  const signed = (event: object, id?: string) => signedEvent(secret, event, { id });
 
   const shown = ({ model, webhook: _webhook, ...prediction }: StandInPrediction) => ({
     ...prediction,
@@ -124,18 +108,7 @@ export async function startVideoProvider({
   async function deliver(prediction: StandInPrediction): Promise<void> {
     const { webhook } = prediction;
     if (webhook === undefined || !standIn.reports) return;
-    const sent = signed(shown(prediction));
-    for (let n = 0; n < MAX_DELIVERIES && !closing.signal.aborted; n += 1) {
-      try {
-        const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
-        const answer = await fetch(webhook, { method: 'POST', signal, ...sent });
-        await answer.body?.cancel();
-        if (answer.ok) return;
-      } catch {
-        // The platform is being restarted: the next attempt may reach it.
-      }
-      await delay(RETRY_MS, undefined, { signal: closing.signal }).catch(() => undefined);
-    }
+    await deliverEvent(webhook, signed(shown(prediction)), closing.signal);
   }
 
   function finish(id: string): void {
