@@ -86,16 +86,18 @@ export class Platform {
   /** Starts PostgreSQL, Temporal, the chain, Icecast and Docker concurrently. Returns the Docker engine. */
   async startServers(): Promise<Docker> {
     const ports = await chooseServerPorts(this.#settings.dataDir);
-    const [docker] = await Promise.all([
+    const [docker, noRadio] = await Promise.all([
       this.#startDocker(),
+      this.#startRadio(ports),
       this.#startPostgres(ports),
       this.#startTemporal(ports),
       this.#startChain(ports),
       this.#startProcessor(),
-      this.#startRadio(ports),
       this.#startVideoProvider(),
       this.#startEmailProvider(),
     ]);
+    // After all others, so that the sentence of a failed start stands alone.
+    if (noRadio !== undefined) say(`There is no radio: ${noRadio}`);
     return docker;
   }
 
@@ -198,24 +200,25 @@ export class Platform {
     Object.assign(this.env, processor.env);
   }
 
-  /** Starts Icecast for the holders of the platform's token. Everything but the radio works without it. */
-  async #startRadio(ports: ServerPorts): Promise<void> {
+  /**
+   * Starts Icecast for the holders of the platform's token. Returns why there is none: everything but
+   * the radio works without it.
+   */
+  async #startRadio(ports: ServerPorts): Promise<string | undefined> {
     const { chain, dataDir, http, launcher, runDir } = this.#settings;
-    if (isSet(this.env, 'RADIO_ICECAST_URL')) return;
+    if (isSet(this.env, 'RADIO_ICECAST_URL')) return undefined;
     if (chain.platformToken === undefined) {
-      return say(
-        'There is no radio: PLATFORM_TOKEN_ADDRESS, whose holders could use it, is not set.',
-      );
+      return 'PLATFORM_TOKEN_ADDRESS, whose holders could use it, is not set.';
     }
     if (!launcher.manageIcecast) {
-      return say('There is no radio: MANAGE_ICECAST is never, and RADIO_ICECAST_URL is not set.');
+      return 'MANAGE_ICECAST is never, and RADIO_ICECAST_URL is not set.';
     }
     let program: string;
     try {
       program = await obtainIcecast({ manage: true });
     } catch (error) {
       if (!(error instanceof StartFailure)) throw error;
-      return say(`There is no radio: ${error.message}`);
+      return error.message;
     }
     const { env, icecast } = withRadio(this.env, ports.icecast);
     const { adminPassword, authSecret } = icecast;
@@ -234,6 +237,7 @@ export class Platform {
     );
     this.#started.push({ name: 'Icecast', stop: () => radio.stop() });
     Object.assign(this.env, env);
+    return undefined;
   }
 
   /** Starts the stand-in for the provider of videos, if the settings want one. */

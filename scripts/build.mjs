@@ -216,17 +216,28 @@ async function bundleHelper() {
   });
 }
 
-/** Stores the commit of the sources for the programs; without a git repository there is none. */
+/**
+ * Stores the commit of the sources for the programs; without a git repository there is none. Writes
+ * nothing if the commit is the same, since the disk of a built clone may be read-only.
+ */
 function recordCommit() {
   const file = path.join(dist, 'commit.txt');
-  if (!existsSync(path.join(root, '.git'))) return rmSync(file, { force: true });
+  const commit = currentCommit();
+  const recorded = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+  if (commit === recorded) return;
+  if (commit === undefined) rmSync(file);
+  else writeFileSync(file, commit);
+}
+
+/** Returns the line of git with the commit; undefined without a repository. */
+function currentCommit() {
+  if (!existsSync(path.join(root, '.git'))) return undefined;
   const { stdout } = spawnSync('git', ['rev-parse', 'HEAD'], {
     cwd: root,
     encoding: 'utf8',
     timeout: 10_000,
   });
-  if (/^[\da-f]{40,64}\n$/.test(stdout ?? '')) writeFileSync(file, stdout);
-  else rmSync(file, { force: true });
+  return /^[\da-f]{40,64}\n$/.test(stdout ?? '') ? stdout : undefined;
 }
 
 function seconds(started) {

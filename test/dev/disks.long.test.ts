@@ -108,8 +108,15 @@ describe('a clone on a limited disk', () => {
   });
   const installed = () =>
     symlink(path.join(projectRoot, 'node_modules'), path.join(folder, 'node_modules'));
-  const built = () =>
-    cp(path.join(projectRoot, 'dist-dev'), path.join(folder, 'dist-dev'), { recursive: true });
+  /** Adds the build and a repository at its commit: a rebuild would find nothing to change. */
+  const built = async () => {
+    const programs = path.join(folder, 'dist-dev');
+    await cp(path.join(projectRoot, 'dist-dev'), programs, { recursive: true });
+    const repository = path.join(folder, '.git');
+    for (const name of ['objects', 'refs'])
+      await mkdir(path.join(repository, name), { recursive: true });
+    await cp(path.join(programs, 'commit.txt'), path.join(repository, 'HEAD'));
+  };
 
   const unwritable = () =>
     `${folder}/ cannot be written: make it writable for this user, or clone elsewhere.`;
