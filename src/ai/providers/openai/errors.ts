@@ -20,14 +20,22 @@ export function errorIn(body: unknown): JsonObject | undefined {
   const { choices, error, object, type } = body;
   if (isObject(error)) return error;
   if (error || object === 'error' || type === 'error') return body;
-  // OpenRouter's form for an answer that the model broke off.
+  // OpenRouter's form for an answer that the model broke off, and those of other servers.
   for (const choice of Array.isArray(choices) ? (choices as readonly unknown[]) : []) {
     if (!isObject(choice)) continue;
     if (isObject(choice.error)) return choice.error;
-    if (choice.error || choice.finish_reason === 'error') return choice;
+    if (choice.error || BROKEN_OFF.has(choice.finish_reason)) return choice;
   }
   return undefined;
 }
+
+/** Finish reasons of answers that were broken off. */
+const BROKEN_OFF: ReadonlySet<unknown> = new Set([
+  'error',
+  'abort',
+  'network_error',
+  'insufficient_system_resource',
+]);
 
 /** Classifies an error under a 200. */
 export function failureOfError(name: ProviderName, error: JsonObject): ProviderError {
@@ -64,6 +72,7 @@ const NAMED_FAILURES = new Map<string, ProviderFailure>(
     context_length_exceeded: 'too_long',
     request_too_large: 'too_long',
     model_not_found: 'unknown_model',
+    model_not_supported: 'unknown_model',
     content_filter: 'refused',
     content_policy_violation: 'refused',
     insufficient_quota: 'bad_key',

@@ -17,7 +17,7 @@ import { bytesOf, wantsUsage } from '../shared/openai-format.js';
 import { errorIn, failureOf, failureOfError, refuseError } from './errors.js';
 import { messagesFor, withTools } from './messages.js';
 import { readOpenAiList } from './models.js';
-import { normalized } from './normalized.js';
+import { AnswerForm } from './normalized.js';
 import { rulesOf } from './rules.js';
 import { isObject, tryParseJson } from '../../../lib/json.js';
 import { retryAfterMs } from '../../../lib/retry-after.js';
@@ -33,6 +33,9 @@ const usage = z
       .object({ cached_tokens: count.nullish(), cache_write_tokens: count.nullish() })
       .nullish()
       .catch(undefined),
+    /** DeepSeek's and Moonshot's fields for the tokens of the prompt cache. */
+    prompt_cache_hit_tokens: count.nullish().catch(undefined),
+    cached_tokens: count.nullish().catch(undefined),
   })
   .nullish()
   .catch(undefined);
@@ -69,7 +72,7 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
     readAnswer(text) {
       const body = parse(name, text);
       refuseError(name, body);
-      const whole = normalized(body, 'message');
+      const whole = new AnswerForm('message').read(body);
       const read = answer.safeParse(whole);
       if (!read.success) throw new ProviderError(name, 'garbage');
       return {
@@ -129,6 +132,7 @@ class ChunkReader implements StreamReader {
 
   readonly #name: ProviderName;
   readonly #includeUsage: boolean;
+  readonly #form = new AnswerForm('delta');
   #hasChunk = false;
 
   constructor(name: ProviderName, includeUsage: boolean) {
@@ -145,7 +149,7 @@ class ChunkReader implements StreamReader {
     const body = parse(this.#name, data);
     refuseError(this.#name, body);
     if (event === 'error') throw failureOfError(this.#name, isObject(body) ? body : {});
-    const whole = normalized(body, 'delta');
+    const whole = this.#form.read(body);
     const read = chunk.safeParse(whole);
     if (!read.success) throw new ProviderError(this.#name, 'garbage');
     const { choices, usage: said, x_groq: groq } = read.data;
@@ -195,10 +199,11 @@ function toUsage(said: z.output<typeof usage>): TokenUsage | undefined {
   if (!said) return undefined;
   const { prompt_tokens: inputTokens, completion_tokens: outputTokens } = said;
   const { cached_tokens: read, cache_write_tokens: written } = said.prompt_tokens_details ?? {};
+  const otherwise = said.prompt_cache_hit_tokens ?? said.cached_tokens;
   return {
     inputTokens,
     outputTokens,
-    cacheReadTokens: read ?? undefined,
+    cacheReadTokens: read ?? otherwise ?? undefined,
     cacheWriteTokens: written ?? undefined,
   };
 }

@@ -274,6 +274,46 @@ describe('whole answer', () => {
     }
   });
 
+  test.each([{ prompt_cache_hit_tokens: 5 }, { cached_tokens: 5 }])(
+    'the tokens of the prompt cache are read from the field of other servers: %j',
+    (own) => {
+      const { usage } = read('openai', whole({ usage: { ...USAGE, ...own } }));
+      expect(usage?.cacheReadTokens).toBe(5);
+    },
+  );
+
+  const called = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } };
+  const choice = (reason: string, tool_calls?: object[]) => ({
+    choices: [{ index: 0, message: { content: null, tool_calls }, finish_reason: reason }],
+  });
+
+  test.each([
+    ['stop', [called], 'tool_calls'],
+    ['stop', undefined, 'stop'],
+    ['length', [called], 'length'],
+    ['tool_use', [called], 'tool_calls'],
+    ['end_turn', undefined, 'stop'],
+    ['max_tokens', undefined, 'length'],
+  ])('the finish reason %j with the calls %j is given as %j', (reason, calls, expected) => {
+    const { json } = read('openai', JSON.stringify(choice(reason, calls)));
+    expect(JSON.parse(json).choices[0].finish_reason).toBe(expected);
+  });
+
+  test('calls have an id, and arguments that are a text', () => {
+    const odd = [
+      { function: { name: 'f', arguments: { a: 1 } } },
+      { id: '', function: { name: 'f' } },
+      called,
+    ];
+    const { json } = read('openai', JSON.stringify(choice('tool_calls', odd)));
+    const fresh = { id: expect.stringMatching(/^call_./), type: 'function' };
+    expect(JSON.parse(json).choices[0].message.tool_calls).toEqual([
+      { ...fresh, function: { name: 'f', arguments: '{"a":1}' } },
+      { ...fresh, function: { name: 'f', arguments: '' } },
+      called,
+    ]);
+  });
+
   test("an answer's bytes are those of all its choices' texts, reasoning and calls", () => {
     const call = { id: 'c', type: 'function', function: { name: 'see', arguments: '{"é":1}' } };
     const choice = (message: object) => ({ index: 0, message, finish_reason: 'stop' });
@@ -377,6 +417,12 @@ describe('whole answer', () => {
       { choices: [{ message: { content: '' }, finish_reason: 'error' }] },
       'overloaded',
     ],
+    [
+      'openai',
+      { choices: [{ message: { content: '' }, finish_reason: 'insufficient_system_resource' }] },
+      'overloaded',
+    ],
+    ['openai', { error: { code: 'model_not_supported', message: SAID } }, 'unknown_model'],
     ['minimax', { choices: null, base_resp: { status_code: 1004, status_msg: SAID } }, 'bad_key'],
     ['minimax', { base_resp: { status_code: 1008 } }, 'bad_key'],
     ['minimax', { base_resp: { status_code: 2049 } }, 'bad_key'],
@@ -476,6 +522,48 @@ describe('stream', () => {
       expect(JSON.parse(chunk ?? '')).toEqual({ id: 'a', choices: [{ delta: left }] });
     },
   );
+
+  const piece = (...tool_calls: object[]) =>
+    JSON.stringify({ choices: [{ index: 0, delta: { tool_calls }, finish_reason: null }] });
+  const begin = (id: string, index?: number) => ({ index, id, function: { name: 'f' } });
+  const more = (index?: number) => ({ index, function: { arguments: '{}' } });
+
+  test.each<[string, string[], (number | undefined)[]]>([
+    [
+      'as usual',
+      [piece(begin('a', 0)), piece(more(0)), piece(begin('b', 1)), piece(more(1))],
+      [0, 0, 1, 1],
+    ],
+    [
+      'all at the first position',
+      [piece(begin('a', 0)), piece(more(0)), piece(begin('b', 0)), piece(more(0))],
+      [0, 0, 1, 1],
+    ],
+    ['without positions', [piece(begin('a'), begin('b')), piece(more())], [0, 1, 1]],
+    ['from the second position on', [piece(begin('a', 1)), piece(more(1))], [0, 0]],
+    [
+      'with the id and the name in each piece',
+      [piece(begin('a', 0)), piece(begin('a', 0))],
+      [0, 0],
+    ],
+    [
+      'with another id in each piece',
+      [piece(begin('a', 0)), piece({ ...more(0), id: 'b' })],
+      [0, 0],
+    ],
+  ])('the calls of a stream have positions of their own: %s', (_how, events, positions) => {
+    const chunks = stream('openai', [...events, END, '[DONE]']).chunks.map((text) =>
+      JSON.parse(text),
+    );
+    const calls = chunks.flatMap(({ choices: [{ delta: said }] }) => said.tool_calls ?? []);
+    expect(calls.map(({ index }) => index)).toEqual(positions);
+    expect(chunks.at(-1).choices[0].finish_reason).toBe('tool_calls');
+  });
+
+  test('a call of a stream without an id gets one', () => {
+    const [chunk] = stream('openai', [piece({ index: 0, id: '', function: { name: 'f' } })]).chunks;
+    expect(JSON.parse(chunk ?? '').choices[0].delta.tool_calls[0].id).toMatch(/^call_./);
+  });
 
   test('an event that is neither a chunk nor an error is not passed on', () => {
     const events = ['{"type":"ping"}', '{}', delta('H'), '{"choices":null}', END, '[DONE]'];
