@@ -53,7 +53,7 @@ export function supportedRequest(body: ChatBody): ChatBody {
 }
 
 function supportedField(field: string, value: unknown): unknown {
-  if (field === 'tools' && Array.isArray(value)) return value.map(supportedTool);
+  if (field === 'tools' && Array.isArray(value)) return withOneOfEach(value.map(supportedTool));
   const known = fieldsWithin(field);
   if (known === undefined || !isObject(value)) return value;
   const unknown = Object.keys(value).find((name) => !known.has(name));
@@ -61,8 +61,19 @@ function supportedField(field: string, value: unknown): unknown {
   return value;
 }
 
+/** Leaves out a second tool of one name, which Anthropic and Gemini refuse. */
+function withOneOfEach(tools: readonly SupportedTool[]): SupportedTool[] {
+  const names = new Set<unknown>();
+  return tools.filter(({ function: { name } }) => !names.has(name) && names.add(name));
+}
+
+interface SupportedTool {
+  readonly type: 'function';
+  readonly function: JsonObject;
+}
+
 /** Admits only the client's own functions, since providers charge for tools they run themselves. */
-function supportedTool(tool: unknown, index: number): unknown {
+function supportedTool(tool: unknown, index: number): SupportedTool {
   const param = `tools[${index}]`;
   if (!isObject(tool)) throw new UnsupportedError(param, `${param} must be an object`);
   const { type = isObject(tool.function) ? 'function' : undefined, function: declared } = tool;
@@ -117,7 +128,25 @@ function image(given: unknown, param: string): JsonObject {
       where,
       `${where} must not be a Gemini file: send the image as a data URL`,
     );
-  return { url, ...defined({ detail }) };
+  return { url: withRightType(url), ...defined({ detail }) };
+}
+
+/** The beginnings of images in base64, by which providers check the declared type. */
+const BEGINNINGS: readonly (readonly [string, string])[] = [
+  ['iVBORw0KGgo', 'image/png'],
+  ['/9j/', 'image/jpeg'],
+  ['R0lGOD', 'image/gif'],
+  ['UklGR', 'image/webp'],
+];
+
+/** Returns a data URL with the type of its bytes, since providers refuse one that is declared as another. */
+function withRightType(url: string): string {
+  const [head, declared = ''] =
+    /^data:(image\/[^;,]*)[^,]{0,100};base64,/i.exec(url.slice(0, 200)) ?? [];
+  if (head === undefined) return url;
+  const known = BEGINNINGS.find(([beginning]) => url.startsWith(beginning, head.length))?.[1];
+  const type = known ?? declared.toLowerCase().replace(/^image\/jpg$/, 'image/jpeg');
+  return type === declared.toLowerCase() ? url : `data:${type};base64,${url.slice(head.length)}`;
 }
 
 /**
@@ -137,5 +166,7 @@ function cacheControl({ cache_control: control }: JsonObject): object {
 }
 
 function defined(fields: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
+  );
 }

@@ -214,7 +214,7 @@ describe('tools', () => {
       {
         name: 'get_weather',
         description: 'Returns the weather',
-        input_schema: WEATHER.function.parameters,
+        input_schema: { ...WEATHER.function.parameters, additionalProperties: false },
         strict: true,
       },
     ]);

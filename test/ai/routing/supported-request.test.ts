@@ -159,6 +159,32 @@ describe('fields passed on', () => {
     ]);
   });
 
+  test('takes null in a tool as absent, and one tool of each name', () => {
+    const nulls = { description: null, parameters: null, strict: null };
+    const tools = ['look', 'look', 'see'].map((name) => ({
+      type: 'function',
+      function: { name, ...nulls },
+    }));
+    expect(supportedRequest(asking({ tools })).tools).toEqual([
+      { type: 'function', function: { name: 'look' } },
+      { type: 'function', function: { name: 'see' } },
+    ]);
+  });
+
+  test.each([
+    ['data:image/jpg;base64,AAAA', 'data:image/jpeg;base64,AAAA'],
+    ['data:image/jpeg;base64,iVBORw0KGgo=', 'data:image/png;base64,iVBORw0KGgo='],
+    ['data:IMAGE/PNG;name=a.png;base64,/9j/4AAQ', 'data:image/jpeg;base64,/9j/4AAQ'],
+    ['data:image/png;base64,UklGRhAA', 'data:image/webp;base64,UklGRhAA'],
+    ['data:image/heic;base64,AAAA', 'data:image/heic;base64,AAAA'],
+    ['https://example.com/a.jpg', 'https://example.com/a.jpg'],
+  ])('passes the image %s on with the type of its bytes', (url, sent) => {
+    const image = { type: 'image_url', image_url: { url } };
+    expect(supportedRequest(parts(image)).messages[1]?.content).toEqual([
+      { type: 'image_url', image_url: { url: sent } },
+    ]);
+  });
+
   test('drops fields that only state a default or are null', () => {
     const harmless = {
       store: false,

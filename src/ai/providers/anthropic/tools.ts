@@ -2,6 +2,7 @@ import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
 import { unsupported } from './errors.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
 import { parameterSchema } from '../shared/tool-schema.js';
+import { strictSchema } from './strict-schema.js';
 import { isForced } from './thinking.js';
 
 const NO_PARAMETERS = { type: 'object', properties: {} };
@@ -15,12 +16,13 @@ export function toTools(tools: unknown): JsonObject[] {
     const { type: _type, function: declared, ...others } = tool;
     if (!isObject(declared)) throw unsupported();
     const { parameters, strict, ...rest } = declared;
+    const schema = isObject(parameters)
+      ? parameterSchema(parameters)
+      : (parameters ?? NO_PARAMETERS);
     return {
       ...others,
       ...rest,
-      input_schema: isObject(parameters)
-        ? parameterSchema(parameters)
-        : (parameters ?? NO_PARAMETERS),
+      input_schema: strict === true && isObject(schema) ? strictSchema(schema) : schema,
       // In OpenAI's format null means "not set".
       ...(typeof strict === 'boolean' && { strict }),
     };
