@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import * as z from 'zod';
 import { BadRequestError, ServiceError } from '../../src/lib/errors.js';
+import { withWholePairs } from '../../src/lib/json.js';
 import { refuseDeep, refuseUnstorable } from './storable.js';
 import { validator } from './validation.js';
 import { hasMoreValues } from './value-count.js';
@@ -81,17 +82,6 @@ function jsonBodyOf<S extends z.ZodType>(
       return check(parse(text));
     },
   };
-}
-
-/** Matches each escape of JSON, surrogate pairs as one; the group is half a pair. */
-const ESCAPES =
-  /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)/gs;
-
-function withWholePairs(json: string): string {
-  if (!/\\u[dD][89a-fA-F]/.test(json)) return json;
-  return json.replace(ESCAPES, (escape, half?: string) =>
-    half === undefined ? escape : '\\ufffd',
-  );
 }
 
 /** Declares a raw body, passed on byte for byte, as signature checks need it. */

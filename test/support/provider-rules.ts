@@ -51,7 +51,44 @@ function jsonObject(text: Json): boolean {
 
 function objectSchema(schema: Json, where: string): void {
   check(isObject(schema) && schema.type === 'object', `${where}: type must be object`);
+  sound(schema, where);
   for (const word of ['anyOf', 'oneOf', 'allOf']) check(!(word in schema), `${where}: ${word}`);
+}
+
+const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
+
+function sound(schema: Json, where: string): void {
+  const { type, required, items, properties, anyOf, $defs: defs } = schema;
+  check(
+    [type ?? 'null'].flat().every((each: Json) => TYPES.includes(each)),
+    `${where}: type`,
+  );
+  check(required === undefined || Array.isArray(required), `${where}: required`);
+  check(
+    ![type].flat().includes('array') || isObject(items),
+    `${where}: array schema missing items`,
+  );
+  check(typeof schema.exclusiveMinimum !== 'boolean', `${where}: exclusiveMinimum`);
+  const inner = [properties, defs].flatMap((named) => Object.values(named ?? {}));
+  for (const each of [...inner, ...(anyOf ?? []), ...(items ? [items] : [])]) sound(each, where);
+}
+
+/** Checks a schema that Anthropic makes the model follow. */
+function strict(schema: Json): void {
+  for (const word of ['minimum', 'minLength', 'maxItems', 'oneOf']) {
+    check(!(word in schema), `property '${word}' is not supported`);
+  }
+  if (schema.type === 'object')
+    check(schema.additionalProperties === false, 'additionalProperties');
+  for (const each of [
+    ...Object.values(schema.properties ?? {}),
+    ...(schema.items ? [schema.items] : []),
+  ])
+    strict(each);
+}
+
+function declaredOnce(names: Json[]): void {
+  check(new Set(names).size === names.length, 'Tool names must be unique');
 }
 
 /** Signs a thought of a model, as the provider of the model does. */
@@ -63,13 +100,19 @@ const RULES: Readonly<Record<ServerName, (model: string, body: Json) => void>> =
   gemini,
   openai: (model, body) => {
     const reasons = /^(o\d|gpt-[5-9])/.test(model);
+    for (const field of ['user', 'prompt_cache_key']) {
+      check((body[field] ?? '').length <= 64, `Invalid '${field}': string too long`);
+    }
+    if (reasons && body.tools) {
+      check(body.reasoning_effort === 'none', 'Function tools with reasoning_effort');
+    }
     const sampling = ['temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'stop'];
     check(body.max_tokens === undefined, 'max_tokens is not supported');
     if (reasons && body.reasoning_effort !== 'none') {
       for (const field of sampling) check(body[field] === undefined, `${field} is not supported`);
     }
     if (!reasons) check(body.reasoning_effort === undefined, 'reasoning_effort is not supported');
-    openAiFormat(body, { ...OPENAI, images: reasons });
+    openAiFormat(body, { ...OPENAI, images: reasons, jsonAsked: true });
   },
   own: (_model, body) =>
     openAiFormat(body, { ...OPENAI, developer: false, properties: false, cacheControl: true }),
@@ -95,9 +138,11 @@ const RULES: Readonly<Record<ServerName, (model: string, body: Json) => void>> =
     const own = ['reasoning_format', 'include_reasoning'];
     only(body, [...FIELDS.filter((field) => !refused.includes(field)), ...own], 'body');
     check((body.n ?? 1) === 1, 'n must be 1');
+    check(!body.tools || !body.response_format, 'json mode cannot be combined with tool calling');
     check([undefined, 'low', 'medium', 'high'].includes(body.reasoning_effort), 'reasoning_effort');
     openAiFormat(body, {
       ...OPENAI,
+      jsonAsked: true,
       jsonArguments: true,
       developer: false,
       properties: false,
@@ -156,6 +201,7 @@ const FIELDS = [
 ];
 
 const OPENAI = {
+  jsonAsked: false,
   developer: true,
   properties: true,
   images: true,
@@ -170,6 +216,12 @@ const OPENAI = {
 /** Checks OpenAI's format, as far as one of its servers takes the format. */
 function openAiFormat(body: Json, rules: typeof OPENAI): void {
   check(Array.isArray(body.messages) && body.messages.length > 0, 'no messages');
+  if (rules.jsonAsked && body.response_format?.type === 'json_object') {
+    const asked = body.messages.some((each: Json) =>
+      /json/i.test(JSON.stringify(each.content ?? '')),
+    );
+    check(asked, "'messages' must contain the word 'json' in some form");
+  }
   let open: string[] = [];
   for (const message of body.messages) {
     const { role, content } = message;
@@ -180,6 +232,7 @@ function openAiFormat(body: Json, rules: typeof OPENAI): void {
     const fields =
       role === 'tool' ? rules.tool : role === 'assistant' ? rules.assistant : rules.name;
     only(message, ['role', 'content', ...fields], `message of ${role}`);
+    check(/^[^\s<|\\/>]{1,64}$/.test(message.name ?? 'x'), 'name does not match');
     check(role !== 'developer' || rules.developer, 'invalid role: developer');
     if (role === 'assistant') check(content || message.tool_calls, 'an empty answer');
     else check(content !== null && content !== undefined, 'content is missing');
@@ -193,10 +246,12 @@ function openAiFormat(body: Json, rules: typeof OPENAI): void {
     return;
   }
   check(body.tools.length > 0, 'tools is too short');
+  declaredOnce(body.tools.map((tool: Json) => tool.function?.name));
   for (const tool of body.tools) {
     only(tool, ['type', 'function', ...(rules.cacheControl ? ['cache_control'] : [])], 'tool');
     check(tool.type === 'function' && isObject(tool.function), 'tool.type');
-    const { parameters } = tool.function;
+    const { parameters, description } = tool.function;
+    check(description !== null, 'description: expected a string, but got null');
     if (parameters === undefined) continue;
     objectSchema(parameters, 'parameters');
     check(parameters.properties || !rules.properties, 'object schema missing properties');
@@ -207,6 +262,7 @@ function parts(content: Json, role: string, rules: typeof OPENAI): void {
   check(content.length > 0, 'an empty list of parts');
   for (const part of content) {
     check(rules.cacheControl || part.cache_control === undefined, 'cache_control');
+    check(part.type !== 'refusal', 'a part of the type refusal');
     check(part.type !== 'image_url' || (role === 'user' && rules.images), `an image of ${role}`);
   }
   const isText = content.every(({ type }: Json) => type === 'text');
@@ -219,6 +275,8 @@ function calls(made: Json, rules: typeof OPENAI): string[] {
     only(call, ['id', 'type', 'function'], 'tool call');
     check(typeof call.id === 'string' && call.id !== '', 'an id is missing');
     check(call.id.length <= 40, 'an id is too long');
+    check(/^[\w-]{1,64}$/.test(call.function.name), 'function.name');
+    check(call.type === 'function', 'type');
     check(!rules.jsonArguments || jsonObject(call.function.arguments), 'arguments are not JSON');
   }
   return made.map(({ id }: Json) => id);
@@ -258,7 +316,18 @@ function anthropic(model: string, body: Json): void {
   check((body.temperature ?? 0) <= 1, 'temperature');
   check(!('temperature' in body && 'top_p' in body), 'temperature and top_p');
   for (const block of body.system ?? []) check(block.text.trim() !== '', 'a blank system text');
-  for (const tool of body.tools ?? []) objectSchema(tool.input_schema, 'input_schema');
+  for (const tool of body.tools ?? []) {
+    objectSchema(tool.input_schema, 'input_schema');
+    if (tool.strict === true) strict(tool.input_schema);
+    check(tool.description !== null, 'description: Input should be a valid string');
+  }
+  declaredOnce((body.tools ?? []).map(({ name }: Json) => name));
+  if (body.output_config?.format) strict(body.output_config.format.schema);
+  check(!/@/.test(body.metadata?.user_id ?? ''), 'user_id appears to contain an email address');
+  const marked = JSON.stringify(body).match(/"cache_control":/g) ?? [];
+  check(marked.length <= 4, 'A maximum of 4 blocks with cache_control may be provided');
+  const ends = body.messages.at(-1)?.role;
+  check(ends !== 'assistant' || thinking.type !== 'enabled', 'a final answer without thinking');
 
   const turns = merged(body.messages, 'content', (content: Json) =>
     typeof content === 'string' ? [{ type: 'text', text: content }] : content,
@@ -316,8 +385,12 @@ function anthropicBlock(block: Json, role: string): void {
     case 'image':
       check(role === 'user', 'an image of an assistant');
       if (block.source.type === 'url') return;
+      if (block.source.data.startsWith('iVBORw0KGgo')) {
+        check(block.source.media_type === 'image/png', 'the image appears to be a image/png image');
+      }
       return check(/^image\/(jpeg|png|gif|webp)$/.test(block.source.media_type), 'media_type');
     case 'tool_use':
+      check(/^[\w-]{1,128}$/.test(block.name), 'tool_use.name');
       return check(role === 'assistant' && isObject(block.input), 'tool_use.input');
     case 'tool_result':
       check(role === 'user' && block.content !== '', 'tool_result');
@@ -348,7 +421,15 @@ function gemini(model: string, body: Json): void {
     check(config.presencePenalty === undefined, 'Penalty is not enabled');
     check(config.frequencyPenalty === undefined, 'Penalty is not enabled');
   }
+  check(Math.abs(config.seed ?? 0) < 2 ** 31, 'generation_config.seed (TYPE_INT32)');
+  const isOld = model.startsWith('gemini-2');
+  const isForced = body.toolConfig?.functionCallingConfig?.mode === 'ANY';
+  check(
+    !config.responseMimeType || !body.tools || !(isOld || isForced),
+    "Function calling with a response mime type: 'application/json' is unsupported",
+  );
   for (const { functionDeclarations: declared } of body.tools ?? []) {
+    declaredOnce(declared.map(({ name }: Json) => name));
     for (const { parametersJsonSchema: schema } of declared) {
       if (schema !== undefined) objectSchema(schema, 'parametersJsonSchema');
     }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ChatMessage, ChatRequest } from '../../../src/ai/completion/completion.js';
 import { anthropic } from '../../../src/ai/providers/anthropic/anthropic.js';
+import type { JsonObject } from '../../../src/lib/json.js';
 
 const PROVIDER = { baseUrl: 'https://api.anthropic.com/v1', apiKey: 'sk-ant-of-this-test' };
 const MODEL = 'claude-opus-4-6';
@@ -99,6 +100,24 @@ describe('messages', () => {
       { role: 'user', content: [{ type: 'text', text: 'Hello' }] },
       { role: 'user', content: '(no text)' },
     ]);
+  });
+
+  test('instructions alone get a turn of the user', () => {
+    expect(sentMessages({ role: 'system', content: 'Be short.' })).toEqual([
+      { role: 'user', content: '(no text)' },
+    ]);
+  });
+
+  test('the last four marks for the cache are sent, which hold what is before them', () => {
+    const part = (text: string) => ({ type: 'text', text, cache_control: { type: 'ephemeral' } });
+    const body = sent({
+      messages: [
+        { role: 'system', content: [part('a'), part('b')] },
+        { role: 'user', content: [part('c'), part('d'), part('e')] },
+      ],
+    });
+    expect(body.system).toEqual([{ type: 'text', text: 'a' }, part('b')]);
+    expect(body.messages[0].content).toEqual([part('c'), part('d'), part('e')]);
   });
 
   test('a conversation that ends with an answer gets the next turn of the user where it must', () => {
@@ -437,6 +456,21 @@ describe('settings', () => {
     expect(sent({ metadata: { team: 'blue' } })).not.toHaveProperty('metadata');
   });
 
+  test.each(['ada@example.com', '+39 06 1234567', 'u'.repeat(300)])(
+    'a user whom Anthropic refuses as an id is sent as a hash: %s',
+    (user) => {
+      expect(sent({ user }).metadata).toEqual({ user_id: expect.stringMatching(/^[0-9a-f]{64}$/) });
+      expect(sent({ user }).metadata).toEqual(sent({ user }).metadata);
+    },
+  );
+
+  test('an answer in any JSON is asked for, unless a message does so', () => {
+    const asked = { response_format: { type: 'json_object' } };
+    expect(sent(asked).system).toEqual([{ type: 'text', text: 'Answer in JSON.' }]);
+    const messages = [{ role: 'user', content: 'Hello as json' }];
+    expect(sent({ ...asked, messages })).not.toHaveProperty('system');
+  });
+
   test('stream is sent only if it is true', () => {
     expect(sent({ stream: true }).stream).toBe(true);
     expect(sent({ stream: false })).not.toHaveProperty('stream');
@@ -449,6 +483,37 @@ describe('settings', () => {
       output_config: { effort: 'low', format: { type: 'json_schema', schema } },
     });
     expect(sent({ response_format: { type: 'json_object' } })).not.toHaveProperty('output_config');
+  });
+
+  test('a schema that the model must follow is sent without what Anthropic refuses', () => {
+    const schema = {
+      type: 'object',
+      properties: {
+        n: { type: 'integer', minimum: 1 },
+        minimum: { type: 'string', maxLength: 5 },
+        list: { type: 'array', minItems: 2, items: { type: 'object', properties: {} } },
+      },
+    };
+    const strict = {
+      type: 'object',
+      properties: {
+        n: { type: 'integer' },
+        minimum: { type: 'string' },
+        list: {
+          type: 'array',
+          items: { type: 'object', properties: {}, additionalProperties: false },
+        },
+      },
+      additionalProperties: false,
+    };
+    const format = { type: 'json_schema', json_schema: { name: 'a', schema } };
+    expect(sent({ response_format: format }).output_config.format.schema).toEqual(strict);
+    const declared = { type: 'function', function: { name: 'f', parameters: schema } };
+    const tools = [declared, { ...declared, function: { ...declared.function, strict: true } }];
+    expect(sent({ tools }).tools.map((tool: JsonObject) => tool.input_schema)).toEqual([
+      schema,
+      strict,
+    ]);
   });
 
   test("Anthropic's own chat settings are passed through, unsupported fields are not", () => {
@@ -553,6 +618,13 @@ describe('thinking', () => {
     expect(body.messages[1].content.map(({ type }: { type: string }) => type)).toEqual([
       'tool_use',
     ]);
+  });
+
+  test('an answer that the client began is continued without thinking', () => {
+    const messages = [HELLO, { role: 'assistant', content: 'So' }];
+    const begun = { thinking: ENABLED, model: 'claude-sonnet-4-5', messages };
+    expect(sent(begun)).not.toHaveProperty('thinking');
+    expect(sent({ ...begun, messages: [...messages, HELLO] }).thinking).toEqual(ENABLED);
   });
 
   test('a forced call goes without thinking, and a model that always thinks without force', () => {

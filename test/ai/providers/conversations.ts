@@ -39,10 +39,28 @@ export function refusedBy(server: ServerName, model: string, given: ChatBody): s
 }
 
 const PNG = 'data:image/png;base64,iVBORw0KGgo=';
-const IMAGES = [PNG, 'data:image/heic;base64,AAAA', 'data:image/gif;base64,R0lGODlh'];
+const IMAGES = [
+  PNG,
+  'data:image/heic;base64,AAAA',
+  'data:image/gif;base64,R0lGODlh',
+  'data:image/jpg;base64,/9j/4AAQ',
+  'data:image/jpeg;base64,iVBORw0KGgo=',
+];
 const TEXTS = ['Hello', ' ', '\n\n', '', 'a\u0000b', 'Grüße 世界', '{"degrees":21}', '[1]'];
-const ARGUMENTS = ['{}', '{"city":"Rome"}', '', ' ', '{"city":"Ro', '[1]', 'null', '"text"'];
+const ARGUMENTS = [
+  '{"face":"\\ud83d"}',
+  '{}',
+  '{"city":"Rome"}',
+  '',
+  ' ',
+  '{"city":"Ro',
+  '[1]',
+  'null',
+  '"text"',
+];
 const IDS = ['call_1', 'functions.now:0', 'toolu_01', '', `fc_${'0af'.repeat(30)}`, 'call_0', 'ü'];
+const NAMES = ['now', 'get_weather', 'functions.now', 'multi tool', '', 'n'.repeat(80)];
+const SPEAKERS = ['ada', 'Ada L.', 'a/b', 's'.repeat(80)];
 const CACHED = { cache_control: { type: 'ephemeral' } };
 
 /** Returns a request with random features, that at least one provider takes as it is. */
@@ -55,7 +73,8 @@ function randomMessages(random: Random): ChatMessage[] {
   const text = () => random.pick(TEXTS);
   const textPart = () => ({ type: 'text', text: text(), ...(some(0.2) && CACHED) });
   const image = () => ({ type: 'image_url', image_url: { url: random.pick(IMAGES) } });
-  const texts = () => (some(0.3) ? [textPart(), textPart()] : text());
+  const refusal = () => ({ type: 'refusal', refusal: text() });
+  const texts = () => (some(0.3) ? [textPart(), ...(some(0.5) ? [textPart()] : [])] : text());
   const mixed = () =>
     some(0.3) ? [textPart(), image(), ...(some(0.5) ? [textPart()] : [])] : text();
   const messages: ChatMessage[] = [];
@@ -65,23 +84,30 @@ function randomMessages(random: Random): ChatMessage[] {
   const turns = 1 + random.below(5);
   for (let turn = 0; turn < turns; turn++) {
     if (some(0.9) || messages.length === 0) {
-      messages.push({ role: 'user', content: mixed(), ...(some(0.1) && { name: 'ada' }) });
+      messages.push({
+        role: 'user',
+        content: mixed(),
+        ...(some(0.1) && { name: random.pick(SPEAKERS) }),
+      });
     }
     if (turn === turns - 1 && some(0.6)) break;
     const calls = some(0.6) ? randomCalls(random) : undefined;
     messages.push({
       role: 'assistant',
-      content: some(0.3) ? null : some(0.1) ? [] : texts(),
+      content: some(0.3) ? null : some(0.1) ? [] : some(0.1) ? [refusal()] : texts(),
       ...(some(0.2) && { refusal: null, function_call: null, name: 'bot' }),
       ...randomReasoning(random),
       ...(calls ? { tool_calls: calls } : some(0.2) && { tool_calls: some(0.5) ? [] : null }),
     });
+    // The user may break off a call, or write before its result; the client may send it twice.
     for (const { id } of calls ?? []) {
-      const content = mixed();
-      messages.push({ role: 'tool', tool_call_id: id, content, ...(some(0.2) && { name: 'now' }) });
+      if (some(0.1)) continue;
+      if (some(0.1)) messages.push({ role: 'user', content: 'Faster!' });
+      const result = { role: 'tool', tool_call_id: id, content: mixed() };
+      messages.push({ ...result, ...(some(0.2) && { name: random.pick(SPEAKERS) }) });
+      if (some(0.1)) messages.push(result);
     }
   }
-  if (!messages.some(({ role }) => role === 'user')) messages.push({ role: 'user', content: 'Hi' });
   // Only images of earlier turns may be of a type that a provider refuses.
   const last = messages.findLastIndex(({ role }) => role === 'assistant');
   return messages.map((message, at) => (at < last ? message : withPngs(message)));
@@ -99,14 +125,15 @@ const withPngs = (message: ChatMessage): ChatMessage =>
 
 function randomCalls(random: Random) {
   return Array.from({ length: 1 + random.below(3) }, (_, index) => {
-    const name = random.pick(['now', 'get_weather']);
+    const name = random.pick(NAMES);
     const signature = { google: { thought_signature: signed('gemini-3.8-flash', name) } };
     return {
       ...(random.isOneIn(3) && { index }),
       id: random.pick(IDS),
       type: 'function',
       function: { name, arguments: random.pick(ARGUMENTS) },
-      ...(random.isOneIn(3) && { extra_content: signature }),
+      // Gemini calls no tool by a name that it refuses.
+      ...(/^[\w.]{2,64}$/.test(name) && random.isOneIn(3) && { extra_content: signature }),
     };
   });
 }
@@ -140,6 +167,12 @@ const thought = (model: string, index: number) => ({
 });
 
 const SCHEMAS: readonly unknown[] = [
+  null,
+  { $ref: '#/definitions/In', definitions: { In: { type: 'object', properties: { a: {} } } } },
+  { type: 'object', properties: { tags: { type: 'array' }, any: { type: 'any' } } },
+  { type: 'object', properties: { n: { type: 'number', minimum: 0, exclusiveMinimum: true } } },
+  { type: 'object', properties: { pair: { type: 'array', items: [{ type: 'string' }] } } },
+  { type: 'object', properties: { text: { type: 'string', required: true, minLength: 1 } } },
   undefined,
   {},
   { type: 'object' },
@@ -148,6 +181,14 @@ const SCHEMAS: readonly unknown[] = [
   { anyOf: [{ type: 'object', properties: { a: {} } }, { properties: { b: {} } }] },
   { type: 'object', properties: { a: {} }, oneOf: [{ required: ['a'] }] },
 ];
+
+const ANSWER = {
+  type: 'object',
+  properties: {
+    n: { type: 'integer', minimum: 1 },
+    list: { type: 'array', items: {}, maxItems: 2 },
+  },
+};
 
 function randomSettings(random: Random): Omit<ChatBody, 'messages'> {
   const settings: Readonly<Record<string, readonly unknown[]>> = {
@@ -158,13 +199,17 @@ function randomSettings(random: Random): Omit<ChatBody, 'messages'> {
     top_k: [5],
     stop: ['END', ['a', ' ']],
     n: [1],
-    seed: [7],
+    seed: [7, 2 ** 40],
     presence_penalty: [0.5],
     frequency_penalty: [-0.5],
     logit_bias: [{ 50256: -100 }],
     verbosity: ['low'],
-    prompt_cache_key: ['key'],
-    user: ['ada'],
+    prompt_cache_key: ['key', 'k'.repeat(80)],
+    user: ['ada', 'ada@example.com', 'u'.repeat(100)],
+    response_format: [
+      { type: 'json_object' },
+      { type: 'json_schema', json_schema: { name: 'a', schema: ANSWER } },
+    ],
     reasoning_effort: ['none', 'minimal', 'low', 'high', 'xhigh'],
     tool_choice: ['auto', 'none'],
     parallel_tool_calls: [true, false],
@@ -182,9 +227,14 @@ function randomSettings(random: Random): Omit<ChatBody, 'messages'> {
     .map(([field, values]) => [field, random.pick(values)]);
   const body = Object.fromEntries(chosen);
   if (!random.isOneIn(2)) return body;
-  const tools = Array.from({ length: random.below(3) }, (_, at) => {
+  const tools = Array.from({ length: random.below(5) }, (_, at) => {
     const parameters = random.pick(SCHEMAS);
-    const named = { name: `tool_${at}`, ...(parameters !== undefined && { parameters }) };
+    const named = {
+      name: `tool_${random.isOneIn(5) ? 0 : at}`,
+      ...(parameters !== undefined && { parameters }),
+      ...(random.isOneIn(5) && { description: null }),
+      ...(random.isOneIn(5) && { strict: true }),
+    };
     return {
       ...(!random.isOneIn(4) && { type: 'function' }),
       function: named,

@@ -134,8 +134,6 @@ describe('messages', () => {
 
   test.each([
     ['a role that is not known', [{ role: 'critic', content: 'Hm' }]],
-    ['instructions alone', [{ role: 'system', content: 'Be short.' }]],
-    ['a user who says nothing', [{ role: 'user' }]],
     ['content that is a number', [{ role: 'user', content: 5 }]],
     ['a part of a kind that is not known', [{ role: 'user', content: [{ type: 'smell' }] }]],
     ['an image among the instructions', [{ role: 'system', content: [{ type: 'image_url' }] }]],
@@ -165,6 +163,13 @@ describe('messages', () => {
     ]),
   ])('refuses a request with %s', (_what, messages: readonly ChatMessage[]) => {
     expect(() => wire({ messages })).toThrow(refused);
+  });
+
+  test.each([
+    ['instructions alone', [{ role: 'system', content: 'Be short.' }]],
+    ['a user who says nothing', [{ role: 'system', content: null }, { role: 'user' }]],
+  ])('%s get a turn of the user', (_what, messages: readonly ChatMessage[]) => {
+    expect(sent({ messages }).contents).toEqual([{ role: 'user', parts: [{ text: '(no text)' }] }]);
   });
 
   test('the error of a refused request does not contain its content', () => {
@@ -407,6 +412,20 @@ describe('settings', () => {
       config({ type: 'json_schema', json_schema: { name: 'x', strict: true, schema } }),
     ).toEqual({ responseMimeType: 'application/json', responseJsonSchema: schema });
     expect(() => config({ type: 'grammar' })).toThrow(refused);
+  });
+
+  test('a JSON answer is requested beside tools only where Gemini takes both', () => {
+    const asked = { tools: [tool('f')], response_format: { type: 'json_object' } };
+    const format = (model: string, more: object = {}) =>
+      sent({ ...asked, model, ...more }).generationConfig.responseMimeType;
+    expect(format('gemini-2.5-flash')).toBeUndefined();
+    expect(format('gemini-2.5-flash', { tools: [] })).toBe('application/json');
+    expect(format('gemini-3.8-flash')).toBe('application/json');
+    expect(format('gemini-3.8-flash', { tool_choice: 'required' })).toBeUndefined();
+  });
+
+  test('a seed becomes the 32 bits that Gemini takes', () => {
+    expect(sent({ seed: 2 ** 40 + 7 }).generationConfig).toEqual({ seed: 7 });
   });
 
   test("Gemini's own settings are passed through, except limits that have an OpenAI name", () => {

@@ -1,4 +1,4 @@
-import type { ChatMessage } from '../../completion/completion.js';
+import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
 import { unsupported } from './errors.js';
 import { imageSource, MEDIA_TYPES } from './image.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
@@ -11,6 +11,7 @@ import {
   NO_TEXT,
   withReadImages,
 } from '../shared/left-out.js';
+import { withJsonAsked } from '../shared/json-answer.js';
 import { thinkingBlocks } from '../shared/reasoning.js';
 import { parseArguments, withToolCalls } from '../shared/tool-calls.js';
 import { takesPrefill } from './models.js';
@@ -35,11 +36,9 @@ const REFUSED_IN_IDS = /[^a-zA-Z0-9_-]/g;
  * Blank texts, which Anthropic refuses, are left out.
  * @throws ProviderError `bad_request` for content that Anthropic's format cannot express.
  */
-export function toConversation(
-  given: readonly ChatMessage[],
-  { model, thinks }: { readonly model: string; readonly thinks: boolean },
-): Conversation {
-  const messages = withToolCalls(given, REFUSED_IN_IDS);
+export function toConversation(request: ChatRequest, thinks: boolean): Conversation {
+  const { model } = request;
+  const messages = withToolCalls(withJsonAsked(request), { inIds: REFUSED_IN_IDS });
   const current = beginOfTurn(messages);
   const system: Block[] = [];
   const turns: Turn[] = [];
@@ -82,9 +81,11 @@ export function toConversation(
 export const hasThinking = ({ content }: Turn): boolean =>
   Array.isArray(content) && content.some(isThinking);
 
-/** Reports whether the last answer begins with thinking, if it calls tools: a budget requires that. */
+/** Reports whether a budget is allowed: the last answer is complete, and begins with thinking if it calls tools. */
 export function continuesThinking({ messages }: Conversation): boolean {
   const last = messages.findLastIndex(({ role }) => role === 'assistant');
+  // A model that thinks does not continue an answer that was begun for it.
+  if (last >= 0 && last === messages.length - 1) return false;
   const begin = messages.findLastIndex(({ role }, at) => at < last && role !== 'assistant') + 1;
   // Anthropic reads neighbouring turns of one role as one.
   const blocks = messages
@@ -102,7 +103,7 @@ function withUsersTurns(turns: readonly Turn[], model: string): readonly Turn[] 
   const [first] = turns;
   const last = turns.at(-1);
   const begun: readonly Turn[] =
-    first?.role === 'assistant' ? [{ role: 'user', content: NO_TEXT }, ...turns] : turns;
+    first?.role === 'user' ? turns : [{ role: 'user', content: NO_TEXT }, ...turns];
   if (last?.role !== 'assistant') return begun;
   if (!takesPrefill(model)) return [...begun, { role: 'user', content: CONTINUE }];
   return [...begun.slice(0, -1), { ...last, content: withoutFinalSpace(last.content) }];

@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto';
 import type { ChatRequest } from '../../completion/completion.js';
 import { defaultOutput } from '../../completion/token-bound.js';
+import { withinCacheBounds } from './cache-control.js';
 import { continuesThinking, hasThinking, toConversation } from './messages.js';
 import { maxOutputOf, takesSampling, thinkingReplay, thinkingSettings } from './models.js';
+import { strictSchema } from './strict-schema.js';
 import { toThinking, WITHOUT_THINKING, withDropping, type Thinking } from './thinking.js';
 import { calledTools, toToolChoice, toTools } from './tools.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
@@ -19,7 +22,7 @@ export function toMessagesRequest(request: ChatRequest): JsonObject {
   const { conversation, thinking } = thinkingConversation(request, maxTokens);
   const { system, messages } = conversation;
   const takesForced = thinkingSettings(model) !== 'always';
-  return {
+  return withinCacheBounds({
     model,
     max_tokens: maxTokens,
     messages,
@@ -31,18 +34,18 @@ export function toMessagesRequest(request: ChatRequest): JsonObject {
     ...metadata(request),
     ...(thinking.setting && { thinking: thinking.setting }),
     ...outputConfig(request),
-  };
+  });
 }
 
 /** Converts the conversation, with the thinking that the model takes in it. */
 function thinkingConversation(request: ChatRequest, maxTokens: number) {
-  const { model, messages } = request;
+  const { model } = request;
   const thinking = toThinking(request, maxTokens);
   const replay = thinkingReplay(model);
   const thinks = thinking.isOn && replay !== 'none';
-  const conversation = toConversation(messages, { model, thinks });
+  const conversation = toConversation(request, thinks);
   if (thinking.setting?.type === 'enabled' && !continuesThinking(conversation)) {
-    const plain = toConversation(messages, { model, thinks: false });
+    const plain = toConversation(request, false);
     return { conversation: plain, thinking: WITHOUT_THINKING };
   }
   const mayRefuse = replay === 'bound' && conversation.messages.some(hasThinking);
@@ -90,14 +93,27 @@ function stopSequences(stop: unknown): JsonObject {
 /** Passes on Anthropic's own metadata, with a `user_id`; Anthropic refuses OpenAI's labels. */
 function metadata({ metadata: given, user }: ChatRequest): JsonObject {
   if (isObject(given) && 'user_id' in given) return { metadata: given };
-  return typeof user === 'string' ? { metadata: { user_id: user } } : {};
+  return typeof user === 'string' ? { metadata: { user_id: opaqueId(user) } } : {};
 }
 
-/** Converts a JSON schema to Anthropic's `output_config`; "any JSON" has no counterpart. */
+/** Matches an address or a telephone number, which Anthropic refuses as the id of a user. */
+const IS_PERSONAL = /@|^\+?[\d\s().-]{7,}$/;
+
+/** Upper bound of the id of a user at Anthropic, in characters. */
+const MAX_USER_ID_LENGTH = 256;
+
+function opaqueId(user: string): string {
+  if (user.length <= MAX_USER_ID_LENGTH && !IS_PERSONAL.test(user)) return user;
+  return createHash('sha256').update(user).digest('hex');
+}
+
+/** Converts a JSON schema to Anthropic's `output_config`; "any JSON" can only be asked for. */
 function outputConfig({ response_format: format, output_config: config }: ChatRequest): JsonObject {
   const own = isObject(config) ? config : undefined;
   const isSchema = isObject(format) && format.type === 'json_schema';
   const schema = isSchema && isObject(format.json_schema) ? format.json_schema.schema : undefined;
   if (!isObject(schema)) return own ? { output_config: own } : {};
-  return { output_config: { ...own, format: { type: 'json_schema', schema } } };
+  return {
+    output_config: { ...own, format: { type: 'json_schema', schema: strictSchema(schema) } },
+  };
 }

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
 import { imagePart, MEDIA_TYPES } from './image.js';
 import { badRequest, parsed } from './input.js';
-import { isObject, tryParseJson, type JsonObject } from '../../../lib/json.js';
+import type { JsonObject } from '../../../lib/json.js';
 import {
   beginOfTurn,
   CONTINUE,
@@ -11,7 +11,7 @@ import {
   NO_TEXT,
   withReadImages,
 } from '../shared/left-out.js';
-import { parseArguments, withToolCalls } from '../shared/tool-calls.js';
+import { parseArguments, parseObject, withToolCalls } from '../shared/tool-calls.js';
 
 type Part = JsonObject;
 
@@ -52,12 +52,15 @@ const toolCalls = z
 const NOT_FROM_GEMINI = 'skip_thought_signature_validator';
 const NEEDS_NO_SIGNATURE = /^gemini-[12]\b/;
 
+/** Characters that Gemini refuses in the name of a function. */
+const REFUSED_IN_NAMES = /[^\w.:-]/g;
+
 /** Converts a conversation. @throws ProviderError `bad_request` for messages that Gemini cannot express. */
 export function toContents({ model, messages: given }: Pick<ChatRequest, 'model' | 'messages'>): {
   readonly contents: readonly Content[];
   readonly systemInstruction: { readonly parts: readonly Part[] } | undefined;
 } {
-  const messages = withToolCalls(given);
+  const messages = withToolCalls(given, { inNames: REFUSED_IN_NAMES });
   const current = beginOfTurn(messages);
   const system: Part[] = [];
   const contents: Content[] = [];
@@ -94,7 +97,6 @@ export function toContents({ model, messages: given }: Pick<ChatRequest, 'model'
         throw badRequest();
     }
   }
-  if (contents.length === 0) throw badRequest();
   return {
     contents: withUsersTurns(contents),
     systemInstruction: system.length > 0 ? { parts: system } : undefined,
@@ -105,13 +107,14 @@ export function toContents({ model, messages: given }: Pick<ChatRequest, 'model'
 function withUsersTurns(contents: readonly Content[]): Content[] {
   const says = (text: string): Content => ({ role: 'user', parts: [{ text }] });
   return [
-    ...(contents[0]?.role === 'model' ? [says(NO_TEXT)] : []),
+    ...(contents[0]?.role === 'user' ? [] : [says(NO_TEXT)]),
     ...contents,
     ...(contents.at(-1)?.role === 'model' ? [says(CONTINUE)] : []),
   ];
 }
 
 function texts(content: unknown): readonly string[] {
+  if (content === undefined || content === null) return [];
   if (typeof content === 'string') return [content];
   return parsed(textContent, content).map(({ text }) => text);
 }
@@ -123,6 +126,7 @@ function userParts(content: unknown): Part[] {
 
 /** Converts texts and images, without empty texts, which Gemini refuses. */
 function mixedParts(content: unknown): Part[] {
+  if (content === undefined || content === null) return [];
   if (typeof content === 'string') return content === '' ? [] : [{ text: content }];
   return parsed(mixedContent, content).flatMap((part): Part[] => {
     if (part.type === 'image_url') return [imagePart(part.image_url.url)];
@@ -165,7 +169,7 @@ function functionResponse(
 ): Part[] {
   const name = typeof id === 'string' ? functionNames.get(id) : undefined;
   if (name === undefined) throw badRequest();
-  const parts = mixedParts(content ?? '');
+  const parts = mixedParts(content);
   const result = parts.map(({ text }) => (typeof text === 'string' ? text : '')).join('');
   const images = parts.filter(({ text }) => text === undefined);
   return [
@@ -176,6 +180,5 @@ function functionResponse(
 
 function jsonObject(text: string): JsonObject | undefined {
   // Results are long, so text that cannot be an object is not parsed.
-  const value = /^\s*\{/.test(text) ? tryParseJson(text) : undefined;
-  return isObject(value) ? value : undefined;
+  return /^\s*\{/.test(text) ? parseObject(text) : undefined;
 }

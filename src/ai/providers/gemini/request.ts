@@ -61,12 +61,12 @@ export function geminiBody(request: ChatRequest): string {
         temperature: request.temperature,
         topP: request.top_p,
         stopSequences: typeof request.stop === 'string' ? [request.stop] : request.stop,
-        seed: request.seed,
+        seed: typeof request.seed === 'number' ? request.seed | 0 : undefined,
         ...(TAKES_PENALTIES.test(request.model) && {
           presencePenalty: request.presence_penalty,
           frequencyPenalty: request.frequency_penalty,
         }),
-        ...responseFields(request.response_format),
+        ...(takesFormat(request) && responseFields(request.response_format)),
       }),
     },
     safetySettings: request.safetySettings,
@@ -108,6 +108,12 @@ function toolConfig(choice: unknown, hasTools: boolean): object | undefined {
   }
   const mode = { auto: 'AUTO', none: 'NONE', required: 'ANY' }[chosen];
   return { functionCallingConfig: { mode } };
+}
+
+/** Reports whether the answer may be JSON: beside tools only since 3, and never beside a forced call. */
+function takesFormat({ model, tools, tool_choice: choice }: ChatRequest): boolean {
+  if (!Array.isArray(tools) || tools.length === 0) return true;
+  return !/^gemini-[12]\b/.test(model) && choice !== 'required' && !isObject(choice);
 }
 
 function responseFields(format: unknown): Readonly<Record<string, unknown>> {

@@ -8,6 +8,7 @@ import {
   RESULT_IMAGES,
   withReadImages,
 } from '../shared/left-out.js';
+import { withJsonAsked } from '../shared/json-answer.js';
 import { withoutFields } from '../shared/fields.js';
 import { parameterSchema } from '../shared/tool-schema.js';
 import { withToolCalls } from '../shared/tool-calls.js';
@@ -21,8 +22,9 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns the messages in the form that the server takes. */
-export function messagesFor(rules: ServerRules, { model, messages }: ChatRequest): ChatMessage[] {
-  const given = withToolCalls(messages);
+export function messagesFor(rules: ServerRules, request: ChatRequest): ChatMessage[] {
+  const { model } = request;
+  const given = withToolCalls(rules.requiresJsonAsked ? withJsonAsked(request) : request.messages);
   const current = beginOfTurn(given);
   const sent: ChatMessage[] = [];
   /** Images of one round of tool results, which follow as a message of the user. */
@@ -38,7 +40,7 @@ export function messagesFor(rules: ServerRules, { model, messages }: ChatRequest
     const isStrict = !isLenient(message, at, current);
     const isRead = (part: unknown) =>
       !isImage(part) || (rules.takesImages(model) && (isStrict || hasTypeOf(IMAGE_TYPES, part)));
-    const parts = withoutCacheControl(withReadImages(message.content, isRead), rules);
+    const parts = withTakenParts(withReadImages(message.content, isRead), rules);
     const [own, moved] = message.role === 'tool' ? withoutImages(parts) : [parts, []];
     images.push(...moved);
     const next = messageFor(rules, message, contentOf(message.role, own, rules));
@@ -74,7 +76,15 @@ function messageFor(
   return { role: name, ...(sent !== undefined && { content: sent }), ...fields };
 }
 
+/** Characters that OpenAI refuses in the name of a speaker. */
+const REFUSED_IN_NAMES = /[\s<|\\/>]+/g;
+
+const MAX_NAME_LENGTH = 64;
+
 function fieldFor(rules: ServerRules, field: string, value: unknown): unknown {
+  if (field === 'name' && typeof value === 'string') {
+    return value.replace(REFUSED_IN_NAMES, '_').slice(0, MAX_NAME_LENGTH) || undefined;
+  }
   if (field === 'reasoning_details' && Array.isArray(value)) {
     const details = value.filter(rules.takesDetail);
     return details.length > 0 ? details : undefined;
@@ -99,25 +109,35 @@ function withoutImages(content: unknown): readonly [unknown, readonly unknown[]]
   return [parts.filter((part) => !isImage(part)), parts.filter(isImage)];
 }
 
-function withoutCacheControl(content: unknown, rules: ServerRules): unknown {
-  if (!Array.isArray(content) || rules.takesCacheControl) return content;
+/** Returns content whose parts the server takes: a refusal is a text, which few servers know as more. */
+function withTakenParts(content: unknown, rules: ServerRules): unknown {
+  if (!Array.isArray(content)) return content;
   return content.map((part: unknown) => {
     if (!isObject(part)) return part;
-    const { cache_control: _control, ...others } = part;
-    return others;
+    const { cache_control: control, ...others } = part;
+    return {
+      ...(part.type === 'refusal' ? { type: 'text', text: part.refusal ?? '' } : others),
+      ...(control !== undefined && rules.takesCacheControl && { cache_control: control }),
+    };
   });
 }
 
 /** Returns content that the server takes: a text in place of nothing, an empty list, or texts alone. */
 function contentOf(role: string, content: unknown, rules: ServerRules): unknown {
-  const isNone = content === undefined || content === null || content === '';
-  if (isNone || (Array.isArray(content) && content.length === 0)) {
+  if (isNothing(content)) {
     if (role === 'user') return NO_TEXT;
-    return role === 'assistant' ? content : '';
+    if (role !== 'assistant') return '';
+    return Array.isArray(content) ? [] : content;
   }
   if (!Array.isArray(content)) return content;
   if (rules.takesTextLists || !content.every(isText)) return content;
   return content.map(({ text }) => text).join('\n');
+}
+
+/** Reports whether a content has neither a text nor an image. */
+function isNothing(content: unknown): boolean {
+  if (!Array.isArray(content)) return content === undefined || content === null || content === '';
+  return content.every((part: unknown) => isText(part) && part.text === '');
 }
 
 const isEmptyList = (content: unknown): boolean => Array.isArray(content) && content.length === 0;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { PROVIDER_BASE_URLS, type ProviderName } from '../../completion/provider-names.js';
 import type { ChatRequest } from '../../completion/completion.js';
 import { withoutFields } from '../shared/fields.js';
@@ -16,6 +17,8 @@ export interface ServerRules {
   readonly takesTextLists: boolean;
   /** Refuses parameters of the type "object" without properties. */
   readonly requiresProperties: boolean;
+  /** Refuses "any JSON" as the form of the answer if no message mentions JSON. */
+  readonly requiresJsonAsked: boolean;
   /** Fields of a message by role, beside `role` and `content`. */
   readonly messageFields: Readonly<Record<string, readonly string[]>>;
   /** Fields of a tool call that only some servers know. */
@@ -37,6 +40,7 @@ const openai: ServerRules = {
   takesCacheControl: false,
   takesTextLists: true,
   requiresProperties: true,
+  requiresJsonAsked: true,
   messageFields: {
     ...NAMED,
     developer: ['name'],
@@ -55,6 +59,7 @@ const ownServer: ServerRules = {
   takesDeveloper: false,
   takesCacheControl: true,
   requiresProperties: false,
+  requiresJsonAsked: false,
   takesImages: () => true,
   withSettings: (request) => request,
 };
@@ -78,6 +83,7 @@ const openrouter: ServerRules = {
   takesCacheControl: true,
   takesTextLists: true,
   requiresProperties: true,
+  requiresJsonAsked: false,
   messageFields: {
     ...NAMED,
     developer: ['name'],
@@ -105,6 +111,7 @@ const groq: ServerRules = {
   takesCacheControl: false,
   takesTextLists: false,
   requiresProperties: false,
+  requiresJsonAsked: true,
   messageFields: { assistant: CALLS, tool: ['tool_call_id'], function: ['name'] },
   callFields: [],
   takesDetail: () => false,
@@ -118,6 +125,7 @@ const minimax: ServerRules = {
   takesCacheControl: false,
   takesTextLists: false,
   requiresProperties: false,
+  requiresJsonAsked: false,
   messageFields: {
     ...NAMED,
     assistant: ['name', 'reasoning_details', ...CALLS],
@@ -163,13 +171,34 @@ const WITHOUT_REASONING = [
   'stop',
 ];
 
+/** Models that take tools only if they are asked not to reason. */
+const EITHER_TOOLS_OR_REASONING = /^gpt-(?:5\.[2-9]|[6-9]|\d\d)(?!.*chat)/;
+
 /** Renames the output bound, since newer models refuse its old name, and drops what the model refuses. */
 function forOpenAiModel({ max_tokens: most, ...given }: ChatRequest): ChatRequest {
+  const labelled = withShortLabels(given);
   const request: ChatRequest =
-    most === undefined ? given : { max_completion_tokens: most, ...given };
-  if (!REASONS.test(request.model))
-    return withoutFields(request, ['reasoning_effort', 'verbosity']);
+    most === undefined ? labelled : { max_completion_tokens: most, ...labelled };
+  const { model, tools } = request;
+  if (!REASONS.test(model)) return withoutFields(request, ['reasoning_effort', 'verbosity']);
+  if (tools !== undefined && EITHER_TOOLS_OR_REASONING.test(model)) {
+    return { ...request, reasoning_effort: 'none' };
+  }
   return request.reasoning_effort === 'none' ? request : withoutFields(request, WITHOUT_REASONING);
+}
+
+const LABELS = ['user', 'safety_identifier', 'prompt_cache_key'];
+const MAX_LABEL_LENGTH = 64;
+
+/** Shortens the labels that OpenAI refuses for their length; requests with one label keep one. */
+function withShortLabels(request: ChatRequest): ChatRequest {
+  const long = LABELS.flatMap((field): [string, string][] => {
+    const label = request[field];
+    return typeof label === 'string' && label.length > MAX_LABEL_LENGTH
+      ? [[field, createHash('sha256').update(label).digest('hex')]]
+      : [];
+  });
+  return { ...request, ...Object.fromEntries(long) };
 }
 
 const GROQ_EFFORTS: Readonly<Record<string, string>> = {
@@ -180,7 +209,9 @@ const GROQ_EFFORTS: Readonly<Record<string, string>> = {
 };
 
 /** Sends the effort in the words of the model; models that do not reason refuse it. */
-function forGroqModel(request: ChatRequest): ChatRequest {
+function forGroqModel(given: ChatRequest): ChatRequest {
+  // Groq refuses a format of the answer beside tools.
+  const request = given.tools === undefined ? given : withoutFields(given, ['response_format']);
   const { model, reasoning_effort: effort } = request;
   if (typeof effort !== 'string') return request;
   if (model.includes('gpt-oss')) {

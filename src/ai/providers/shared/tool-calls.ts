@@ -1,23 +1,33 @@
 import { createHash } from 'node:crypto';
-import { isObject, tryParseJson, type JsonObject } from '../../../lib/json.js';
+import { isObject, tryParseJson, withWholePairs, type JsonObject } from '../../../lib/json.js';
 import type { ChatMessage } from '../../completion/completion.js';
+import { beginOfTurn } from './left-out.js';
 
 /** Upper bound of an id at OpenAI, in characters; the other providers take as many. */
 const MAX_ID_LENGTH = 40;
 
-/** Characters that a provider refuses in the id of a tool call. */
-export type RefusedInIds = RegExp;
+/** Upper bound of a tool's name at OpenAI, in characters. */
+const MAX_NAME_LENGTH = 64;
+
+/** Content of a result that the client does not give: it broke off the call, or cut the conversation. */
+const NO_RESULT = '(no result)';
+
+/** Characters that a provider refuses in tool calls. */
+export interface RefusedInCalls {
+  readonly inIds?: RegExp;
+  readonly inNames?: RegExp;
+}
 
 /**
  * Returns the messages with tool calls in a form that every provider takes: ids are short and used once,
- * arguments are JSON objects. Results keep the id of their call.
+ * names have the characters of a name, arguments are JSON objects, and each call has one result, right after it.
  */
 export function withToolCalls(
   messages: readonly ChatMessage[],
-  refused?: RefusedInIds,
+  refused: RefusedInCalls = {},
 ): ChatMessage[] {
-  const ids = new CallIds(refused);
-  return messages.map((message) => {
+  const ids = new CallIds(refused.inIds);
+  const withIds = messages.map((message) => {
     if (message.role === 'tool') return withResult(message, ids);
     if (message.role !== 'assistant' || !('tool_calls' in message)) return message;
     const { tool_calls: calls, ...others } = message;
@@ -26,14 +36,50 @@ export function withToolCalls(
     if (!Array.isArray(calls)) return message;
     if (calls.length === 0) return others;
     ids.beginTurn();
-    return { ...others, tool_calls: calls.map((call: unknown) => withCall(call, ids)) };
+    const sent = calls.map((call: unknown) => withCall(call, ids, refused.inNames));
+    return { ...others, tool_calls: sent };
+  });
+  return withResults(withIds);
+}
+
+/**
+ * Puts one result after each call, and leaves out results whose call is missing in earlier turns: providers
+ * refuse both. The user learns of those in the current turn by an error.
+ */
+function withResults(messages: readonly ChatMessage[]): ChatMessage[] {
+  const current = beginOfTurn(messages);
+  const results = new Map(
+    messages.filter(({ role }) => role === 'tool').map((each) => [each.tool_call_id, each]),
+  );
+  const called = new Set(messages.flatMap(callsOf).map(({ id }) => id));
+  return messages.flatMap((message, at) => {
+    if (message.role === 'tool') {
+      return at < current || called.has(message.tool_call_id) ? [] : [message];
+    }
+    const resultOf = ({ id }: JsonObject) =>
+      results.get(id) ?? { role: 'tool', tool_call_id: id, content: NO_RESULT };
+    return [message, ...callsOf(message).map(resultOf)];
   });
 }
 
-function withCall(call: unknown, ids: CallIds): unknown {
+const callsOf = ({ tool_calls: calls }: ChatMessage): JsonObject[] =>
+  Array.isArray(calls) ? calls.filter(isObject) : [];
+
+function withCall(call: unknown, ids: CallIds, refusedInNames = /[^\w-]/g): unknown {
   if (!isObject(call) || !isObject(call.function)) return call;
   const { name, arguments: json } = call.function;
-  return { ...call, id: ids.ofCall(call.id), function: { name, arguments: objectJson(json) } };
+  return {
+    ...call,
+    id: ids.ofCall(call.id),
+    type: 'function',
+    function: { name: nameOf(name, refusedInNames), arguments: objectJson(json) },
+  };
+}
+
+/** Returns a name that the provider takes; a model may have called a tool that nobody declared. */
+function nameOf(name: unknown, refused: RegExp): string {
+  const given = typeof name === 'string' ? name : '';
+  return given.replace(refused, '_').slice(0, MAX_NAME_LENGTH) || 'unknown';
 }
 
 function withResult(message: ChatMessage, ids: CallIds): ChatMessage {
@@ -50,19 +96,24 @@ function objectJson(json: unknown): string {
 
 /** Parses arguments that `withToolCalls` returned. */
 export function parseArguments(json: unknown): JsonObject {
-  const value = typeof json === 'string' ? tryParseJson(json) : undefined;
-  return isObject(value) ? value : {};
+  return (typeof json === 'string' ? parseObject(json) : undefined) ?? {};
+}
+
+/** Parses a JSON object whose texts every provider takes; undefined for anything else. */
+export function parseObject(json: string): JsonObject | undefined {
+  const value = tryParseJson(withWholePairs(json));
+  return isObject(value) ? value : undefined;
 }
 
 /** The ids under which a provider receives the calls of a conversation. */
 class CallIds {
-  readonly #refused: RefusedInIds | undefined;
+  readonly #refused: RegExp | undefined;
   readonly #used = new Set<string>();
   /** The sent ids by the given one; several if calls of one turn share an id. */
   readonly #sent = new Map<unknown, string[]>();
   #ofTurn = new Set<unknown>();
 
-  constructor(refused: RefusedInIds | undefined) {
+  constructor(refused: RegExp | undefined) {
     this.#refused = refused;
   }
 

@@ -156,9 +156,10 @@ describe('conversation', () => {
     ['minimax', AT.baseUrl, {}],
   ])('a signature of Gemini is sent to %s at %s as %j', (name, baseUrl, kept) => {
     const given = { ...answer, tool_calls: [{ index: 0, ...call, ...EXTRA }] };
-    expect(sentTo(name, baseUrl, given)).toEqual([
-      { ...answer, tool_calls: [{ ...call, ...kept }] },
-    ]);
+    expect(sentTo(name, baseUrl, given)[0]).toEqual({
+      ...answer,
+      tool_calls: [{ ...call, ...kept }],
+    });
   });
 
   test.each([null, []])('an answer without calls is sent without the list %j', (calls) => {
@@ -180,6 +181,69 @@ describe('conversation', () => {
     expect(said.tool_calls[0].id).toMatch(/^.{1,40}$/);
     expect(result.tool_call_id).toBe(said.tool_calls[0].id);
     expect(sentTo('groq', AT.baseUrl, ...messages)[1].tool_call_id).toBe(result.tool_call_id);
+  });
+
+  const calling = (...ids: string[]) => ({
+    ...answer,
+    tool_calls: ids.map((id) => ({ ...call, id })),
+  });
+  const result = (id: string, content = `of ${id}`) => ({
+    role: 'tool',
+    tool_call_id: id,
+    content,
+  });
+  const user = { role: 'user', content: 'Faster!' };
+
+  test('each call has one result, right after it', () => {
+    expect(
+      sentTo('openai', OWN, calling('a', 'b'), user, result('b'), result('b', 'again'), answer),
+    ).toEqual([calling('a', 'b'), result('a', '(no result)'), result('b', 'again'), user, answer]);
+  });
+
+  test('a result whose call was cut off is left out of earlier turns', () => {
+    expect(sentTo('openai', OWN, result('a'), answer, user)).toEqual([answer, user]);
+    expect(sentTo('openai', OWN, calling('a'), result('x'))).toEqual([
+      calling('a'),
+      result('a', '(no result)'),
+      result('x'),
+    ]);
+  });
+
+  test.each([
+    ['functions.now', 'functions_now'],
+    ['', 'unknown'],
+    [null, 'unknown'],
+    ['n'.repeat(80), 'n'.repeat(64)],
+  ])('the name of an earlier call is sent in letters that servers take: %j', (name, expected) => {
+    const called = { ...calling('a'), tool_calls: [{ ...call, function: { name } }] };
+    const [said] = sentTo('openai', OWN, called);
+    expect(said.tool_calls[0].function).toEqual({ name: expected, arguments: '{}' });
+  });
+
+  test('the name of a speaker is sent in letters that OpenAI takes', () => {
+    const [said] = sentTo('openai', OWN, { ...user, name: 'Ada <L.> of "X"' });
+    expect(said.name).toBe('Ada_L._of_"X"');
+  });
+
+  test('a refusal among the parts is sent as text, and a part without text as none', () => {
+    const refusal = { role: 'assistant', content: [{ type: 'refusal', refusal: 'No.' }] };
+    const empty = { role: 'user', content: [{ type: 'text', text: '' }] };
+    expect(sentTo('openai', OWN, refusal)[0].content).toEqual([{ type: 'text', text: 'No.' }]);
+    expect(sentTo('minimax', AT.baseUrl, refusal, empty)).toEqual([
+      { role: 'assistant', content: 'No.' },
+      { role: 'user', content: '(no text)' },
+    ]);
+  });
+
+  test('an answer in any JSON is asked for, as OpenAI demands, unless a message does so', () => {
+    const asked = { ...REQUEST, response_format: { type: 'json_object' } };
+    const asking = { role: 'user', content: [{ type: 'text', text: 'JSON, please' }] };
+    expect(bodyOf('openai', asked)).toEqual(asked);
+    expect(bodyOf('openai', asked, OWN).messages).toEqual([
+      { role: 'system', content: 'Answer in JSON.' },
+      ...REQUEST.messages,
+    ]);
+    expect(bodyOf('openai', { ...asked, messages: [asking] }, OWN).messages).toEqual([asking]);
   });
 
   test('images of a result follow as a message of the user', () => {
@@ -236,6 +300,33 @@ describe('conversation', () => {
     expect(sent('openai', 'gpt-6-luna')).toEqual([0, 'END', 'xhigh']);
     expect(sent('groq', 'openai/gpt-oss-20b')).toEqual([0, 'END', 'high']);
     expect(sent('minimax', 'MiniMax-M3')).toEqual([0.01, 'END', 'xhigh']);
+  });
+
+  test.each([
+    ['gpt-6-luna', { reasoning_effort: 'none', temperature: 0 }],
+    ['gpt-5.4', { reasoning_effort: 'none', temperature: 0 }],
+    ['gpt-5', { reasoning_effort: 'high' }],
+    ['o4-mini', { reasoning_effort: 'high' }],
+    ['gpt-4', { temperature: 0 }],
+  ])('%s is asked with tools and %j', (model, settings) => {
+    const tools = [{ type: 'function', function: { name: 'f' } }];
+    const asked = { ...REQUEST, model, tools, reasoning_effort: 'high', temperature: 0 };
+    expect(bodyOf('openai', asked, OWN)).toEqual({ ...REQUEST, model, tools, ...settings });
+  });
+
+  test('a format of the answer is not sent to Groq beside tools', () => {
+    const asked = { ...REQUEST, response_format: { type: 'json_schema', json_schema: {} } };
+    const tools = [{ type: 'function', function: { name: 'f' } }];
+    expect(bodyOf('groq', asked)).toEqual(asked);
+    expect(bodyOf('groq', { ...asked, tools })).toEqual({ ...REQUEST, tools });
+  });
+
+  test('labels that are too long for OpenAI are sent as hashes', () => {
+    const labels = { user: 'u'.repeat(65), prompt_cache_key: 'k'.repeat(64) };
+    const body = bodyOf('openai', { ...REQUEST, ...labels }, OWN);
+    expect(body.user).toMatch(/^[0-9a-f]{64}$/);
+    expect(body.prompt_cache_key).toBe(labels.prompt_cache_key);
+    expect(bodyOf('openai', { ...REQUEST, ...labels })).toEqual({ ...REQUEST, ...labels });
   });
 });
 

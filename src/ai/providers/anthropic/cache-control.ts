@@ -1,0 +1,28 @@
+import { isObject, type JsonObject } from '../../../lib/json.js';
+
+/** Parts of a request that Anthropic caches at most; it refuses more. */
+const MAX_MARKED = 4;
+
+/** Returns a request whose last parts alone are marked for the cache, which hold what is before them. */
+export function withinCacheBounds(body: JsonObject): JsonObject {
+  const { tools, system, messages } = body;
+  let excess = marked([tools, system, messages]) - MAX_MARKED;
+  if (excess <= 0) return body;
+  const reduced = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(reduced);
+    if (!isObject(value)) return value;
+    const content = 'content' in value ? { content: reduced(value.content) } : {};
+    if (value.cache_control === undefined || excess-- <= 0) return { ...value, ...content };
+    const { cache_control: _control, ...others } = value;
+    return { ...others, ...content };
+  };
+  // Anthropic reads a request in this order.
+  const within = { tools: reduced(tools), system: reduced(system), messages: reduced(messages) };
+  return { ...body, ...within };
+}
+
+function marked(value: unknown): number {
+  if (Array.isArray(value)) return value.reduce<number>((sum, each) => sum + marked(each), 0);
+  if (!isObject(value)) return 0;
+  return marked(value.content) + (value.cache_control === undefined ? 0 : 1);
+}
