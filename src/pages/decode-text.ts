@@ -139,4 +139,13 @@ function xmlEncoding(text: string): string | undefined {
 }
 
 const byContent = (bytes: Uint8Array): TextDecoder =>
-  new TextDecoder(isUtf8(bytes) ? 'utf-8' : USUAL);
+  new TextDecoder(isUtf8(bytes) || isMostlyUtf8(bytes) ? 'utf-8' : USUAL);
+
+/** Characters of UTF-8 for each byte that is none, from which a page is UTF-8 with a mistake, such as a cut. */
+const CHARACTERS_PER_MISTAKE = 3;
+
+function isMostlyUtf8(bytes: Uint8Array): boolean {
+  const beyond = new TextDecoder('utf-8').decode(bytes).match(/[^\0-\u007f]/gu) ?? [];
+  const mistakes = beyond.filter((character) => character === '\ufffd').length;
+  return beyond.length > mistakes * (CHARACTERS_PER_MISTAKE + 1);
+}

@@ -20,6 +20,13 @@ describe('encoding of a page', () => {
     expect(decodeText(Buffer.from('\ufeffü', 'utf16le').swap16(), undefined)).toBe('ü');
   });
 
+  test.each([
+    ['a cut at the end', '\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3', 'üüüü\ufffd'],
+    ['more mistakes than characters', '\xc3\xbc \xe9 \xe8', 'Ã¼ é è'],
+  ])('decodes UTF-8 without a declaration with %s', (_what, bytes, text) => {
+    expect(decodeText(Buffer.from(bytes, 'latin1'), undefined)).toBe(text);
+  });
+
   test('ignores a meta charset in an unclosed comment', () => {
     const bytes = Buffer.from('<!-- <meta charset=gb2312> ü');
     expect(decodeText(bytes, undefined)).toMatch(/ü$/);

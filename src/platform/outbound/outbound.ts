@@ -322,7 +322,8 @@ async function* atMost(
   }
 }
 
-const mediaTypeOf = (header = ''): string => (header.split(';', 1)[0] ?? '').trim().toLowerCase();
+/** Returns the type before any parameter, also where a server has no semicolon, or repeats the type. */
+const mediaTypeOf = (header = ''): string => (/[^\s;,]+/.exec(header)?.[0] ?? '').toLowerCase();
 
 const asError = (reason: unknown): Error =>
   reason instanceof Error ? reason : new Error('Aborted while reading');

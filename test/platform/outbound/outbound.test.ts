@@ -250,6 +250,11 @@ describe('page requests', () => {
     ['lines that end with a line feed alone', 'HTTP/1.1 200 OK\nContent-Type: text/html\n\nfound'],
     ['a folded line', 'HTTP/1.1 200 OK\r\nContent-Type: text/html;\r\n charset=utf-8\r\n\r\nfound'],
     ['no reason', 'HTTP/1.1 200\r\nContent-Type: text/html\r\n\r\nfound'],
+    [
+      'no semicolon after the type',
+      'HTTP/1.1 200 OK\r\nContent-Type: text/html charset=utf-8\r\n\r\nfound',
+    ],
+    ['the type twice', 'HTTP/1.1 200 OK\r\nContent-Type: text/html, text/html\r\n\r\nfound'],
   ])('reads an answer with %s', async (_what, bytes) => {
     answer = (request) => request.socket.end(bytes);
     const { body, headers } = await outbound().get(here, CALL);
