@@ -135,7 +135,7 @@ class BlockReader {
     if (this.unread(element) || this.#isHiddenLine(element)) return;
     const isInCode = context.kind === 'code';
     if (isGutter(element, isInCode)) return;
-    if (isInCode && LINES.has(name)) return this.#readLine(element, context);
+    if (isInCode && isLine(element)) return this.#readLine(element, context);
     if (!BLOCKS.has(name)) {
       // A `cite` at the start of a quote names its source and becomes a block of its own.
       const isAbove = name === 'cite' && context.kind === 'quote' && this.#runs.length === 0;
@@ -255,6 +255,12 @@ function blockContext(element: Element, context: Context): Context {
 
 /** Elements that are lines, or hold lines, within code. */
 const LINES = new Set(['div', 'p', 'ol', 'ul', 'li', 'table', 'tbody', 'tr', 'td']);
+
+/** Class names of lines. */
+const LINE = /(?:^|[\s-])line(?!\S)/;
+
+const isLine = ({ attribs, name }: Element): boolean =>
+  LINES.has(name) || (name === 'span' && LINE.test(attribs.class ?? ''));
 
 const ITEMS = new Set(['ul', 'ol', 'dt', 'dd']);
 

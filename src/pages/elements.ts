@@ -133,17 +133,18 @@ const SPACES = 20;
 /** Most elements from a link up to its heading. */
 const NEAR = 3;
 
-/** Reports whether an element links to its own heading or term by a sign, such as `¶`. */
+/** Reports whether an element links to its own heading or term by a sign, or to any place by `¶`. */
 function isPermalink(element: Element): boolean {
   const { attribs, name, parent } = element;
   if (name !== 'a' || !attribs.href?.includes('#')) return false;
+  const text = shortTextOf(element, SPACES)?.trim();
+  if (text === undefined || text.length > SIGN || /[\p{L}\p{N}]/u.test(text)) return false;
+  if (text === '¶') return true;
   let above = parent;
   for (let left = NEAR; left > 0 && above && isTag(above) && !BLOCKS.has(above.name); left--) {
     above = above.parent;
   }
-  if (!above || !isTag(above) || !(above.name in HEADINGS || above.name === 'dt')) return false;
-  const text = shortTextOf(element, SPACES)?.trim();
-  return text !== undefined && text.length <= SIGN && !/[\p{L}\p{N}]/u.test(text);
+  return above !== null && isTag(above) && (above.name in HEADINGS || above.name === 'dt');
 }
 
 /** Letters of text outside links, for each block-level element and for the document. */

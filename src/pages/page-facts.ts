@@ -118,4 +118,8 @@ function dateIn(element: Element): readonly string[] {
   return text === undefined ? [] : [shown(text)];
 }
 
-const isDate = (text: string): boolean => text.length < MAX_DATE && !Number.isNaN(Date.parse(text));
+/** Reports whether a text is a date with its year: `Date.parse` reads "Part 3", too. */
+const isDate = (text: string): boolean =>
+  text.length < MAX_DATE &&
+  /\d{4}|\d[./-]\d\d?[./-]\d/.test(text) &&
+  !Number.isNaN(Date.parse(text));

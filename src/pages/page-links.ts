@@ -87,7 +87,8 @@ const isTiny = (size: string | undefined): boolean =>
   size !== undefined && /^\s?[01](?:px)?\s?$/.test(size);
 
 /** Names of attributes with the picture of a lazily loaded `<img>`, but not a small version. */
-const LAZY = /^data-(?!.*(?:thumb|small|low|placeholder))(?:[a-z-]{1,20}-)?(?:src|original|lazy)$/;
+const LAZY =
+  /^data-(?!.*(?:thumb|small|low|placeholder))(?:[a-z-]{1,20}-)?(?:src|original|lazy(?:load)?|(?:img|image|lazy|delayed)-url)$/;
 const LAZY_SET = /^data-(?:[a-z-]{1,20}-)?srcset$/;
 
 /** Finds the address of a picture. Lazily loaded pictures have a placeholder, or nothing, in `src`. */

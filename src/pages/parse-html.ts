@@ -1,4 +1,4 @@
-import { DomHandler, Element, isTag, isText, type Document } from 'domhandler';
+import { DomHandler, Element, isTag, isText, type Document, type Text } from 'domhandler';
 import { Parser } from 'htmlparser2';
 import { TooComplexError } from './page-error.js';
 
@@ -67,12 +67,20 @@ class BoundedTree extends DomHandler {
 }
 
 /** Puts brackets around the reading of a word, unless the page has them in `<rp>`. */
-function bracket({ children, prev }: Element): void {
-  const [first, last] = [children[0], children.at(-1)];
-  if (!first || !last || !isText(first) || !isText(last)) return;
-  let before = prev;
+function bracket(reading: Element): void {
+  const texts = textsIn(reading);
+  const [first, last] = [texts[0], texts.at(-1)];
+  if (!first || !last) return;
+  let before = reading.prev;
   while (before && isText(before) && before.data.trim() === '') before = before.prev;
   if (before && isTag(before) && before.name === 'rp') return;
   first.data = `(${first.data}`;
   last.data += ')';
 }
+
+/** Returns the texts in an element that are no space. Recursive, because the tree's depth is bounded. */
+const textsIn = ({ children }: Element): Text[] =>
+  children.flatMap((child) => {
+    if (isTag(child)) return textsIn(child);
+    return isText(child) && child.data.trim() !== '' ? [child] : [];
+  });

@@ -2,6 +2,7 @@ import type { Document } from 'domhandler';
 import { isObject, type JsonObject } from '../lib/json.js';
 import { elementsOf, textOf } from './elements.js';
 import { parseLenientJson } from './lenient-json.js';
+import { parseHtml } from './parse-html.js';
 import { collapsed } from './plain-text.js';
 
 /** Longest script in characters, and most scripts. */
@@ -83,9 +84,13 @@ const rawTextIn = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value : undefined;
 
 function textIn(value: unknown): string | undefined {
-  const text = typeof value === 'string' ? collapsed(value) : '';
+  const text = typeof value === 'string' ? collapsed(withoutEntities(value)) : '';
   return text === '' ? undefined : text;
 }
+
+/** Reads a text that is written in HTML, as the templates of many sites do. */
+const withoutEntities = (text: string): string =>
+  /&(?:#\w{1,8}|[a-z]\w{1,30});/i.test(text) ? textOf(parseHtml(text)) : text;
 
 /** Returns the names of one or several persons, given as texts, as items with names, or by `@id`. */
 function nameIn(value: unknown, named: ReadonlyMap<string, JsonObject>): string | undefined {
@@ -98,7 +103,8 @@ function nameIn(value: unknown, named: ReadonlyMap<string, JsonObject>): string 
   const names = [value]
     .flat()
     .slice(0, 20)
-    .map((each) => textIn(nameOf(each)))
+    .flatMap((each) => [nameOf(each)].flat().slice(0, 20))
+    .map(textIn)
     .filter((name) => name !== undefined && !/^https?:/.test(name));
   return names.length === 0 ? undefined : [...new Set(names)].join(', ');
 }

@@ -530,6 +530,11 @@ describe('content', () => {
       '<pre><div>a</div><div> b</div>\n<div><br></div><div>c</div></pre>',
       'a\n b\n\nc',
     ],
+    [
+      'lines of code that are marked as such',
+      '<pre><span class="line">a</span><span class="code-line hit">b</span>\n<span class=line>c</span><br><span class=underline>d</span>e</pre>',
+      'a\nb\nc\nde',
+    ],
     ['lines of code in a list', '<pre><ol><li>a</li>\n<li>b</li></ol></pre>', 'a\nb'],
     [
       'code without the numbers of its lines',
@@ -558,6 +563,11 @@ describe('content', () => {
       '漢(かん)字(じ)。',
     ],
     [
+      'a reading in an element in brackets',
+      '<p><ruby>漢<rt><span>かん</span></rt></ruby>。</p>',
+      '漢(かん)。',
+    ],
+    [
       'brackets of the page around readings',
       '<p><ruby>漢<rp>（</rp><rt>かん</rt><rp>）</rp></ruby>。</p>',
       '漢（かん）。',
@@ -566,6 +576,11 @@ describe('content', () => {
       'headings without a sign that links to them',
       `<h2 id=a>Guide<a class=headerlink href="#a">¶</a></h2>${CONTENT}<h3><a href="/c#b"><b></b>#</a> Next</h3><p>${SHORT}</p>`,
       texts('Guide', 'CONTENT', 'Next', SHORT),
+    ],
+    [
+      'a caption without a paragraph sign',
+      '<table><caption>Sizes<a href="#t">¶</a></caption><tr><td>a</td><td>b</td></tr></table>',
+      'Sizes\n\na | b',
     ],
     [
       'headings with a sign',

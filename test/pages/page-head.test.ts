@@ -130,6 +130,16 @@ describe('head of a page', () => {
       'Ada',
     ],
     [
+      'all names of a person',
+      dataOf({ '@type': 'Article', author: { name: ['Ada', 'Bob'] } }),
+      'Ada, Bob',
+    ],
+    [
+      'a name written in HTML',
+      dataOf({ '@type': 'Article', author: 'Ad&agrave; &amp; Bob &lt;3 R&D; AT&T' }),
+      'Adà & Bob <3 R&D; AT&T',
+    ],
+    [
       'no person with an unknown id',
       dataOf({ '@type': 'Article', author: [{ '@id': '#bob' }, 'Ada'] }),
       'Ada',
@@ -165,6 +175,11 @@ describe('head of a page', () => {
     [
       'an element after an invalid element',
       '<time datetime=soon></time><time datetime="2024-05-01"></time>',
+      '2024-05-01',
+    ],
+    [
+      'an element after a text with a number and no year',
+      '<time>Part 3</time><time>2024-05-01</time>',
       '2024-05-01',
     ],
     [
@@ -206,6 +221,9 @@ describe('head of a page', () => {
     ['CDATA as XML', '<![CDATA[{"@type":"Article","author":"Ada"}]]>', 'Ada'],
     ['commas too many', '{"@type":["Article",],"author":"a,]",};', 'a,]'],
     ['quotes in texts', '{"@type":"Article","author":"\\"A\\",}",}', '"A",}'],
+    ['a byte order mark', '\ufeff{"@type":"Article","author":"Ada"}', 'Ada'],
+    ['escapes that JSON lacks', '{"@type":"Article","author":"O\\\'Hara \\u00fc"}', "O'Hara ü"],
+    ['values missing', '{"@type":"Article","about":,"author":"Ada: ,","x":}', 'Ada: ,'],
     ['an end missing', '{"@type":"Article","author":"Ada', null],
   ])('reads data with %s', (_what, data, byline) => {
     const page = `<script type="application/ld+json">${data}</script>`;

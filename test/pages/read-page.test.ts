@@ -286,13 +286,15 @@ describe('links and pictures of a page', () => {
     const { images } = read(
       'extract',
       `<img src="data:x" data-src="1"><img srcset="2 1x, 3 2x"><picture><source srcset="4 2x"><img></picture>
-      <img src="5" width=1 height=1><img src="6" alt=" s ix "><img src="6">`,
+      <img src="5" width=1 height=1><img src="6" alt=" s ix "><img src="6">
+      <img src="data:x" data-lazyload="7"><img src="data:x" data-delayed-url="8"><img data-img-url="9">`,
     );
     expect(images).toEqual([
       { src: 'http://a.test/b/1', alt: '' },
       { src: 'http://a.test/b/2', alt: '' },
       { src: 'http://a.test/b/4', alt: '' },
       { src: 'http://a.test/b/6', alt: 's ix' },
+      ...[7, 8, 9].map((name) => ({ src: `http://a.test/b/${name}`, alt: '' })),
     ]);
   });
 
