@@ -95,6 +95,13 @@ test('a checkout with autocrlf has no changes', async () => {
   expect(await at.workspace.gitSync()).toMatchObject({ committed: false });
 });
 
+test('a repository with relative worktrees, as git has them since 2.48, is read', async () => {
+  await checkOutWith('');
+  const settings = '[core]\nrepositoryFormatVersion = 1\n[extensions]\nrelativeWorktrees\n';
+  await appendFile(path.join(at.path, '.git/config'), settings);
+  expect(await at.workspace.gitStatus()).toMatchObject({ isGitRepo: true, changes: [] });
+});
+
 test('a line end setting that git does not have is ignored', async () => {
   await checkOutWith('');
   await appendFile(path.join(at.path, '.git/config'), '[core]\nautocrlf = "x\\n[alias]"\n');

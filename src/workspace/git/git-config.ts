@@ -20,6 +20,7 @@ const EXTENSIONS: Readonly<Record<string, (value: string) => boolean>> = {
   'extensions.partialclone': () => true,
   'extensions.preciousobjects': () => true,
   'extensions.refstorage': (value) => value === 'files',
+  'extensions.relativeworktrees': () => true,
   'extensions.worktreeconfig': () => true,
 };
 
