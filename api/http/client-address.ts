@@ -17,7 +17,8 @@ export function addressReader(
     if (typeof forwarded !== 'string') return address;
     if (!isTrusted(address) && !believes(request)) return address;
 
-    const hops = forwarded.split(',');
+    // Elements of a list may be empty.
+    const hops = forwarded.split(',').filter((hop) => hop.trim() !== '');
     while (hops.length > 0) {
       const hop = addressOfHop(hops.pop()?.trim() ?? '');
       if (!isIPv4(hop) && !isIPv6(hop)) break;

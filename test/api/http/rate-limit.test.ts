@@ -285,6 +285,7 @@ describe('client address', { tags: 'attack' }, () => {
     expect(await remaining(call('/api/plain', from('[2001:db8:9::1]:40004', key)))).toBe('119');
     expect(await remaining(call('/api/plain', from('[2001:db8:9::1]', key)))).toBe('118');
     expect(await remaining(call('/api/plain', from('2001:db8:9::1', key)))).toBe('117');
+    expect(await remaining(call('/api/plain', from('2001:db8:9::1, ,', key)))).toBe('116');
   });
 
   test('takes the first untrusted hop from the right behind trusted proxies', async () => {
