@@ -136,7 +136,8 @@ async function* eventsOf(
   let quietBytes = 0;
   const parser = createParser({
     maxBufferSize: MAX_EVENT_LENGTH,
-    onEvent: (event) => events.push(event),
+    // An event without data is none, as a comment.
+    onEvent: (event) => event.data !== '' && events.push(event),
     onError: ({ type }) => (tooLong ||= type === 'max-buffer-size-exceeded'),
   });
   for await (const piece of body) {

@@ -377,7 +377,7 @@ describe('error', () => {
 
   test.each([
     [400, 'INVALID_ARGUMENT', 'bad_request'],
-    [400, 'FAILED_PRECONDITION', 'bad_request'],
+    [400, 'FAILED_PRECONDITION', 'bad_key'],
     [401, 'UNAUTHENTICATED', 'bad_key'],
     [403, 'PERMISSION_DENIED', 'bad_key'],
     [404, 'NOT_FOUND', 'unknown_model'],

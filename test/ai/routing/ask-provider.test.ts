@@ -97,6 +97,15 @@ describe('a provider at work', () => {
     expect((await chunksOf('openrouter', 600)).usage).toEqual({ inputTokens: 3, outputTokens: 2 });
   });
 
+  test('an event without data is none', async () => {
+    sends(
+      'openai',
+      'data:\n\n',
+      textOf('openai').replace('data: [DONE]', 'data: \n\ndata: [DONE]'),
+    );
+    expect((await chunksOf('openai')).usage).toEqual({ inputTokens: 3, outputTokens: 2 });
+  });
+
   test('a provider that is silent after a comment times out', async () => {
     sends('openrouter', ...comments(1), 1_500, textOf('openrouter'));
     await expect(chunksOf('openrouter', 400)).rejects.toMatchObject({ failure: 'timeout' });

@@ -27,7 +27,7 @@ const BY_STATUS: ReadonlyMap<string, ProviderFailure> = new Map([
   ['DEADLINE_EXCEEDED', 'overloaded'],
   ['NOT_FOUND', 'unknown_model'],
   ['INVALID_ARGUMENT', 'bad_request'],
-  ['FAILED_PRECONDITION', 'bad_request'],
+  ['FAILED_PRECONDITION', 'bad_key'], // the account's country or billing
   ['OUT_OF_RANGE', 'bad_request'],
   ['UNIMPLEMENTED', 'bad_request'],
 ]);

@@ -76,8 +76,13 @@ const NAMED_FAILURES = new Map<string, ProviderFailure>(
     content_filter: 'refused',
     content_policy_violation: 'refused',
     insufficient_quota: 'bad_key',
+    billing_not_active: 'bad_key',
     invalid_api_key: 'bad_key',
     rate_limit_exceeded: 'rate_limited',
+    // Groq's words for what its model made, not for the request.
+    tool_use_failed: 'garbage',
+    json_validate_failed: 'garbage',
+    output_parse_failed: 'garbage',
   } as const),
 );
 

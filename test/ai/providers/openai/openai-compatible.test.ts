@@ -753,6 +753,8 @@ describe('error status', () => {
     ['groq', 413, { error: { code: 'request_too_large' } }, 'too_long'],
     ['groq', 413, { error: { code: 'rate_limit_exceeded', type: 'tokens' } }, 'rate_limited'],
     ['groq', 422, '', 'bad_request'],
+    ['groq', 400, { error: { code: 'tool_use_failed', failed_generation: SAID } }, 'garbage'],
+    ['openai', 429, { error: { code: 'billing_not_active', message: SAID } }, 'bad_key'],
     ['openrouter', 402, { error: { code: 402, message: SAID } }, 'bad_key'],
     ['openrouter', 403, { error: { code: 403, metadata: { reasons: [SAID] } } }, 'refused'],
     ['openrouter', 408, '', 'timeout'],
