@@ -185,8 +185,7 @@ async function validations(
   const asked = { name: 'benchmark', site: 'here' };
   const { key: apiKey } = await createApiKey(database, owner, asked);
   const bare = await forkUntilMessage<{ port: number }>('bare-server', [], {
-    ...process.env,
-    DATABASE_URL: platform.databaseUrl,
+    env: { ...process.env, DATABASE_URL: platform.databaseUrl },
   });
   atEnd(() => void bare.child.kill());
   const servers = [

@@ -32,8 +32,7 @@ await runBenchmark(async (atEnd) => {
   const platform = await BenchPlatform.withoutContainers(atEnd);
   const cookie = await signInWithAgents(platform, AGENTS);
   const bare = await forkUntilMessage<{ port: number }>('bare-server', [], {
-    ...process.env,
-    DATABASE_URL: platform.databaseUrl,
+    env: { ...process.env, DATABASE_URL: platform.databaseUrl },
   });
   atEnd(() => void bare.child.kill());
   const servers = [

@@ -21,10 +21,13 @@ import { startPaidApi, type PaidApi } from './support/paid-api.js';
 import { usageOf } from './support/process-tree.js';
 import { figure, median, quantile } from './support/statistics.js';
 import { printTable } from './support/table.js';
+import { within } from './support/within.js';
 
 /** 128 kbit/s in frames of 26 ms, as ffmpeg sends them. */
 const BYTES_A_SECOND = 16_000;
 const PIECES_A_SECOND = 38;
+
+const ANSWER_MS = 10_000;
 
 const { values: options } = parseArgs({
   options: {
@@ -88,7 +91,7 @@ async function compareListeners(
   const listeners = [url, relayUrl].flatMap((each) =>
     Array.from({ length: Number(options.listeners) }, () => play(`${each}${stream.mount}`)),
   );
-  await Promise.all(listeners.map(({ began }) => began));
+  await within('the first bytes', ANSWER_MS, Promise.all(listeners.map(({ began }) => began)));
   const pids = { icecast: pid, relay: relay.child.pid ?? 0 };
   const before = await usageOf(pids);
   const began = performance.now();
@@ -248,7 +251,10 @@ async function measureList(
 /** Returns how many connections Icecast has counted since its start. */
 async function connectionsOf({ adminPassword, url }: { url: string; adminPassword: string }) {
   const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`;
-  const answer = await fetch(`${url}/admin/stats`, { headers: { authorization } });
+  const answer = await fetch(`${url}/admin/stats`, {
+    headers: { authorization },
+    signal: AbortSignal.timeout(ANSWER_MS),
+  });
   return Number(/<connections>(\d+)</.exec(await answer.text())?.[1]);
 }
 
@@ -264,10 +270,11 @@ async function startSource(
   socket.write(
     `SOURCE ${mount} HTTP/1.0\r\nAuthorization: Basic ${basic}\r\nContent-Type: audio/mpeg\r\n\r\n`,
   );
-  const answer = await new Promise<string>((resolve) => {
+  const answered = new Promise<string>((resolve) => {
     socket.once('data', (data) => resolve(data.toString('latin1')));
     socket.once('close', () => resolve('closed'));
   });
+  const answer = await within('the answer to a source', ANSWER_MS, answered);
   if (!/ 200 /.test(answer)) throw new Error(`a source is answered ${answer.split('\r\n')[0]}`);
   const piece = Buffer.alloc(Math.ceil(bytesASecond / PIECES_A_SECOND), 0x55);
   const timer = setInterval(() => socket.write(piece), 1_000 / PIECES_A_SECOND);

@@ -116,11 +116,12 @@ async function measure(
   const made = (counts.probes - countsBefore.probes) / took;
   const rate = count / Number(options.interval);
   const ports = host.ports.slice(0, count).join(',');
-  const { message: bare } = await forkUntilMessage<BareProbes>('bare-probes', [
-    ports,
-    String(made),
-    String(Math.min(seconds, BARE_SECONDS)),
-  ]);
+  const bareSeconds = Math.min(seconds, BARE_SECONDS);
+  const { message: bare } = await forkUntilMessage<BareProbes>(
+    'bare-probes',
+    [ports, String(made), String(bareSeconds)],
+    { seconds: bareSeconds },
+  );
   return {
     started,
     expected: rate,

@@ -1,9 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
 import { ScheduleOverlapPolicy, type Client } from '@temporalio/client';
+import { poll } from '../../dev/poll.js';
 import { FairLimiter } from '../../src/lib/fair-limiter.js';
 import type { AtEnd } from './cleanups.js';
 import { forkUntilMessage } from './child.js';
-import { dueMinute } from './due-minute.js';
+import { dueMinute, roundTimeoutMs } from './due-minute.js';
 
 const QUEUE = 'bare';
 
@@ -13,13 +14,11 @@ const AT_ONCE = 20;
 /** Bare schedules of Temporal, each with one activity. */
 export class BareSchedules {
   readonly #client: Client;
-  readonly #child: ChildProcess;
   #ended = 0;
   #lastAt = 0;
 
   private constructor(client: Client, child: ChildProcess) {
     this.#client = client;
-    this.#child = child;
     child.on('message', ({ at, ended }: { readonly at: number; readonly ended: number }) => {
       this.#ended = ended;
       this.#lastAt = at;
@@ -56,8 +55,10 @@ export class BareSchedules {
       ),
     );
     if (Date.now() > at) throw new Error('The schedules took longer than expected: use fewer');
-    while (this.#ended < before + count) {
-      await new Promise((resolve) => this.#child.once('message', resolve));
+    const missing = () => before + count - this.#ended;
+    const ended = () => Promise.resolve(missing() <= 0 || undefined);
+    if ((await poll(ended, { timeoutMs: roundTimeoutMs(count), everyMs: 20 })) === undefined) {
+      throw new Error(`${missing()} of ${count} bare schedules did not run in time`);
     }
     const rate = count / ((this.#lastAt - at) / 1_000);
     await Promise.all(

@@ -2,6 +2,13 @@
 const EACH_MS = 25;
 const SETTLE_MS = 10_000;
 
+/** Milliseconds that a round may take beyond each schedule's share, of which the minute to wait for is one. */
+const ROUND_MS = 180_000;
+const EACH_RUN_MS = 250;
+
+/** Returns the milliseconds in which so many schedules have run in any case. */
+export const roundTimeoutMs = (schedules: number): number => ROUND_MS + schedules * EACH_RUN_MS;
+
 /** Returns a minute that begins when so many schedules can be made, with its daily cron expression in UTC. */
 export function dueMinute(schedules: number): { readonly at: number; readonly cron: string } {
   const earliest = Date.now() + schedules * EACH_MS + SETTLE_MS;

@@ -22,13 +22,13 @@ export interface Round extends Load {
  * Runs a load and measures the server's CPU time.
  *
  * @param pid of the server.
- * @param args of the program `load`, the address first.
+ * @param args of the program `load`: the address first, and the seconds in the fourth place.
  * @throws if a request failed.
  */
 export async function measureLoad(pid: number, args: readonly string[]): Promise<Round> {
   const cpu = async () => (await usageOf({ server: pid })).server?.cpu ?? Number.NaN;
   const before = await cpu();
-  const { message } = await forkUntilMessage<Load>('load', args);
+  const { message } = await forkUntilMessage<Load>('load', args, { seconds: Number(args[3]) });
   if (message.failed > 0) {
     throw new Error(`${args[0]} failed ${message.failed} times (${message.statuses.join(', ')}).`);
   }

@@ -11,13 +11,15 @@ import {
 } from '../../dev/chain/local-chain.js';
 import { freePort } from '../../dev/ports.js';
 import { builtProgram } from '../../dev/root.js';
+import { endChild } from './child.js';
 import { startOwnPostgres } from './own-postgres.js';
+import { within } from './within.js';
 
 /** Mainnet chain id, as used in production by `npm start`. */
 const CHAIN_ID = 4217;
 const HOLD_MS = 172_800_000;
 
-const STOPPING_MS = 15_000;
+const START_TIMEOUT_MS = 120_000;
 
 export interface PaidApi {
   readonly webUrl: string;
@@ -81,20 +83,14 @@ export async function startPaidApi(
     stdio: ['ignore', log, 'inherit', 'ipc'],
   });
   closeSync(log);
-  atEnd(async () => {
-    const ended = new Promise((resolve) => child.once('exit', resolve));
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const timer = setTimeout(() => child.kill('SIGKILL'), STOPPING_MS);
-    child.kill('SIGTERM');
-    await ended;
-    clearTimeout(timer);
-  });
-  await new Promise<void>((resolve, reject) => {
+  atEnd(() => endChild('the APIs', child));
+  const ready = new Promise<void>((resolve, reject) => {
     child.on('message', (said: object) => {
       if ('ready' in said) resolve();
     });
     child.once('exit', () => reject(new Error('The APIs did not start')));
   });
+  await within('the start of the APIs', START_TIMEOUT_MS, ready);
   return {
     webUrl: `http://127.0.0.1:${web}`,
     backendUrl: `http://127.0.0.1:${backend}`,

@@ -10,11 +10,13 @@ import { freePort } from '../../dev/ports.js';
 import { builtProgram, projectRoot } from '../../dev/root.js';
 import { loadSecrets } from '../../dev/secrets.js';
 import { databaseUrl } from '../../src/platform/database/roles.js';
+import { endChild } from './child.js';
 import type { AtEnd } from './cleanups.js';
 import { makeFolder } from './folder.js';
 import { usageOf, type Usage } from './process-tree.js';
 
 const START_TIMEOUT_MS = 300_000;
+const STOP_TIMEOUT_MS = 120_000;
 
 /** Name of the variable that identifies a running platform without containers. */
 const SHARED = 'BENCH_PLATFORM';
@@ -182,12 +184,7 @@ export class BenchPlatform {
   }
 
   async stop(): Promise<void> {
-    const launcher = this.#launcher;
-    if (launcher?.exitCode === null && launcher.signalCode === null) {
-      const ended = new Promise((resolve) => launcher.once('exit', resolve));
-      launcher.kill('SIGTERM');
-      await ended;
-    }
+    if (this.#launcher) await endChild('the platform', this.#launcher, STOP_TIMEOUT_MS);
     await endLeftovers(path.join(this.#dataDir, 'run'));
   }
 

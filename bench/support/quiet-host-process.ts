@@ -1,7 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { forkUntilMessage } from './child.js';
+import { endChild, forkUntilMessage } from './child.js';
 import type { QuietAgent, QuietHostCounts, QuietHostOrder } from './quiet-host.js';
+import { within } from './within.js';
+
+const ANSWER_MS = 10_000;
 
 /** The parent's handle of the program `quiet-host`. */
 export class QuietHost {
@@ -38,17 +41,15 @@ export class QuietHost {
     return (await this.#ask('count')) as QuietHostCounts; // the answer to this order
   }
 
-  async stop(): Promise<void> {
-    if (this.#child.exitCode !== null) return;
-    const ended = once(this.#child, 'exit');
-    this.#child.kill();
-    await ended;
+  stop(): Promise<void> {
+    return endChild('quiet-host', this.#child);
   }
 
   async #ask(order: QuietHostOrder | 'count'): Promise<unknown> {
-    const answer = once(this.#child, 'message', { signal: AbortSignal.timeout(10_000) });
+    const answer = once(this.#child, 'message');
     this.#child.send(order);
-    const [message] = (await answer) as unknown[]; // the arguments of the event
+    const name = order === 'count' ? 'the counts of quiet-host' : 'quiet-host to know its agents';
+    const [message] = (await within(name, ANSWER_MS, answer)) as unknown[]; // the arguments of the event
     return message;
   }
 }

@@ -12,8 +12,13 @@ import { agentRow } from './agent-row.js';
 import type { BenchPlatform } from './platform.js';
 import type { QuietAgent } from './quiet-host.js';
 import { median } from './statistics.js';
+import { within } from './within.js';
 
-const TIMEOUT_MS = 900_000;
+/** Milliseconds until the added supervisors watch: for all, and for each. */
+const WATCH_MS = 120_000;
+const WATCH_EACH_MS = 150;
+
+const ANSWERS_MS = 60_000;
 
 /** Limits the concurrent calls to Temporal. */
 const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
@@ -98,12 +103,21 @@ export class SupervisedAgents {
         ],
       });
     };
-    await Promise.all(agents.map((agent) => limiter.run({ owner: '' }, () => start(agent))));
-    const all = await poll(
-      async () => ((await this.#countSeen()) === this.#rows.length ? true : undefined),
-      { timeoutMs: TIMEOUT_MS, everyMs: 500 },
-    );
-    if (!all) throw new Error('Some agents are not supervised');
+    const timeoutMs = WATCH_MS + agents.length * WATCH_EACH_MS;
+    const starts = agents.map((agent) => limiter.run({ owner: '' }, () => start(agent)));
+    await within(`the starts of ${agents.length} supervisors`, timeoutMs, Promise.all(starts));
+    const seen = () => within('the number of checked agents', ANSWERS_MS, this.#countSeen());
+    const all = await poll(async () => ((await seen()) === this.#rows.length ? true : undefined), {
+      timeoutMs,
+      everyMs: 500,
+    });
+    if (!all) {
+      const described = await within('an unchecked agent', ANSWERS_MS, this.#describeUnseen());
+      throw new Error(
+        `Only ${await seen()} of ${this.#rows.length} agents were checked within` +
+          ` ${timeoutMs / 1_000} s. ${described}`,
+      );
+    }
     return (performance.now() - started) / 1_000;
   }
 
@@ -118,7 +132,8 @@ export class SupervisedAgents {
         .describe();
       lengths.push(historyLength);
     };
-    await Promise.all(sample.map((row) => limiter.run({ owner: '' }, () => read(row))));
+    const reads = sample.map((row) => limiter.run({ owner: '' }, () => read(row)));
+    await within('the lengths of histories', ANSWERS_MS, Promise.all(reads));
     const sum = lengths.reduce((total, length) => total + length, 0);
     return { median: median(lengths), sum, of: lengths.length };
   }
@@ -126,6 +141,22 @@ export class SupervisedAgents {
   async close(): Promise<void> {
     await this.#database.close();
     await this.#connection.close();
+  }
+
+  /** Describes an agent that was not checked, and its supervisor. */
+  async #describeUnseen(): Promise<string> {
+    const agent = await this.#database
+      .asPlatform()
+      .transaction((db) => db.Agent.findOne({ where: { observedAt: null } }));
+    if (!agent) return 'Other agents were checked as well.';
+    const { id, port, status } = agent;
+    const { historyLength, status: supervisor } = await this.#client.workflow
+      .getHandle(superviseAgentId(id))
+      .describe();
+    return (
+      `Agent ${id} at port ${port} is ${status}; its supervisor is ${supervisor.name}` +
+      ` with ${historyLength} events.`
+    );
   }
 
   /** Counts the agents with a first check, which records when an agent was seen. */

@@ -3,11 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createAgentSecrets } from '../../src/agents/credentials/agent-secrets.js';
 import type { Database } from '../../src/platform/database/database.js';
 import type { SecretBox } from '../../src/platform/secrets/secret-box.js';
-import { dueMinute } from './due-minute.js';
+import { dueMinute, roundTimeoutMs } from './due-minute.js';
 import type { QuietAgent } from './quiet-host.js';
 
 const POLL_MS = 20;
 const CHUNK = 1_000;
+const SCHEDULED_TIMEOUT_MS = 600_000;
 
 interface TaskOfAgent {
   readonly id: string;
@@ -65,6 +66,7 @@ export class TaskRounds {
     await this.#untilScheduled();
     if (Date.now() > at)
       throw new Error('The schedules took longer than expected: use fewer tasks');
+    const deadline = Date.now() + roundTimeoutMs(this.#tasks.length);
     for (;;) {
       const [ended] = await platform.query<{ count: number; last: Date | null; failed: number }>(
         `SELECT count(*)::integer AS count, max(finished_at) AS last,
@@ -74,6 +76,9 @@ export class TaskRounds {
       if (ended && ended.failed > 0) throw new Error(`${ended.failed} runs did not succeed`);
       if (ended?.last && ended.count === this.#tasks.length) {
         return this.#tasks.length / ((ended.last.getTime() - at) / 1_000);
+      }
+      if (Date.now() > deadline) {
+        throw new Error(`Only ${ended?.count} of ${this.#tasks.length} runs ended in time`);
       }
       await delay(POLL_MS);
     }
@@ -95,9 +100,11 @@ export class TaskRounds {
 
   async #untilScheduled(): Promise<void> {
     const sql = 'SELECT count(*)::integer AS count FROM scheduled_tasks WHERE scheduled = false';
+    const deadline = Date.now() + SCHEDULED_TIMEOUT_MS;
     for (;;) {
       const [open] = await this.#database.asPlatform().query<{ count: number }>(sql);
       if (open?.count === 0) return;
+      if (Date.now() > deadline) throw new Error(`${open?.count} tasks have no schedule in time`);
       await delay(POLL_MS);
     }
   }

@@ -1,6 +1,9 @@
 import { builtProgram } from '../../dev/root.js';
 import { runProgram } from '../support/run-program.js';
 
+/** Less than the time after which a test hangs, so that the failure shows the output. */
+const TIMEOUT_MS = 600_000;
+
 /**
  * Runs a built benchmark as `npm run bench:<name>` does.
  * @returns the output.
@@ -11,7 +14,7 @@ export function bench(
   env: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const program = builtProgram('bench', `${name}.js`);
-  return runProgram([program, ...args], { MANAGE_DOCKER: 'never', ...env });
+  return runProgram([program, ...args], { MANAGE_DOCKER: 'never', ...env }, TIMEOUT_MS);
 }
 
 /** Returns the cells of the row that begins with a name. */

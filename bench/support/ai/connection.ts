@@ -58,6 +58,7 @@ export class BareConnection {
    * @param request head and body, in ASCII.
    */
   ask(request: string): Promise<Timed> {
+    if (this.closed) return Promise.reject(new Error('the connection was closed'));
     return new Promise((resolve, reject) => {
       this.#asked = { resolve, reject };
       this.#socket.write(request, 'latin1');

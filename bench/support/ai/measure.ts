@@ -79,7 +79,9 @@ type How = Pick<LoadOrder, 'stream' | 'connections' | 'seconds' | 'rate'>;
 async function load(gateway: Gateway, how: How): Promise<LoadResult> {
   const { url, model, keys, headers, name } = gateway;
   const order: LoadOrder = { url, model, keys, headers, ...how };
-  const { message } = await forkUntilMessage<LoadResult>('ai/load', [JSON.stringify(order)]);
+  const { message } = await forkUntilMessage<LoadResult>('ai/load', [JSON.stringify(order)], {
+    seconds: how.seconds,
+  });
   if (message.failed === 0) return message;
   throw new Error(`${name} failed ${message.failed} calls; first failure: ${message.firstFailure}`);
 }

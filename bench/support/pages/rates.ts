@@ -1,18 +1,20 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { builtProgram } from '../../../dev/root.js';
 import { decodeText } from '../../../src/pages/decode-text.js';
-import { forkUntilMessage } from '../child.js';
+import { endChild, forkUntilMessage } from '../child.js';
 import type { AtEnd } from '../cleanups.js';
 import { Client } from '../client.js';
 import { makeFolder } from '../folder.js';
 import { usageOf } from '../process-tree.js';
 import { figure, quantile } from '../statistics.js';
 import { printTable } from '../table.js';
+import { within } from '../within.js';
 import type { LabelledPage, PageReader } from './labelled-page.js';
+
+const START_TIMEOUT_MS = 60_000;
 
 /** Minimum ratio to the rate of each reader, one page at a time. */
 const AIMS: Readonly<Record<string, number>> = {
@@ -163,13 +165,8 @@ async function startSummarizer(atEnd: AtEnd): Promise<{ pid: number; url: string
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  atEnd(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, 'exit');
-    child.kill();
-    await ended;
-  });
-  return new Promise((resolve, reject) => {
+  atEnd(() => endChild('the summarizer', child));
+  const started = new Promise<{ pid: number; url: string }>((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', () => reject(new Error('The summarizer did not start')));
     createInterface(child.stdout).on('line', (line) => {
@@ -177,6 +174,7 @@ async function startSummarizer(atEnd: AtEnd): Promise<{ pid: number; url: string
       if (url !== undefined && child.pid !== undefined) resolve({ pid: child.pid, url });
     });
   });
+  return within('the start of the summarizer', START_TIMEOUT_MS, started);
 }
 
 /** Sends requests for this many seconds, starting with the page of the first number. */
