@@ -1,3 +1,4 @@
+import { webStatus, type WebStatus } from '../agents/agents/web-status.js';
 import type { TenantDatabase } from '../platform/database/database.js';
 import type { AgentStatus } from '../platform/database/models.js';
 import type { Specialization } from '../types/clone-terms.js';
@@ -11,7 +12,7 @@ export interface ColonyNode {
   readonly generation: number;
   readonly specialization: Specialization;
   /** `deleted` for a removed ancestor of an existing agent. */
-  readonly status: AgentStatus | 'deleted';
+  readonly status: WebStatus | 'deleted';
   readonly createdAt: Date;
   readonly children: readonly ColonyNode[];
 }
@@ -26,7 +27,8 @@ export interface ColonyTree {
   readonly roots: readonly ColonyNode[];
 }
 
-interface AgentRow extends Omit<ColonyNode, 'children'> {
+interface AgentRow extends Omit<ColonyNode, 'children' | 'status'> {
+  readonly status: AgentStatus | 'deleted';
   readonly parentAgentId: string | null;
 }
 
@@ -63,13 +65,17 @@ export async function colonyTree(tenant: TenantDatabase, userId: string): Promis
   let placed = 0;
   let size = 0;
   let generations = 0;
-  const grow = ({ parentAgentId: _parent, ...agent }: AgentRow, level: number): ColonyNode[] => {
+  const grow = (
+    { parentAgentId: _parent, status: stored, ...agent }: AgentRow,
+    level: number,
+  ): ColonyNode[] => {
     if (placed === MAX_AGENTS || level > MAX_GENERATIONS) return [];
     placed += 1;
-    if (agent.status !== 'deleted') size += 1;
+    const status = stored === 'deleted' ? stored : webStatus(stored);
+    if (status !== 'deleted') size += 1;
     generations = Math.max(generations, level);
     const children = (childrenOf.get(agent.id) ?? []).flatMap((child) => grow(child, level + 1));
-    return [{ ...agent, children }];
+    return [{ ...agent, status, children }];
   };
   const roots = (childrenOf.get(NO_PARENT) ?? []).flatMap((root) => grow(root, 1));
   return { size, generations, truncated: placed < rows.length, roots };

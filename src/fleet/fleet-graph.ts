@@ -1,3 +1,4 @@
+import { webStatus, type WebStatus } from '../agents/agents/web-status.js';
 import { shownAddress } from '../money/chain/address.js';
 import type { TenantDatabase } from '../platform/database/database.js';
 import type { AgentStatus } from '../platform/database/models.js';
@@ -21,7 +22,7 @@ export interface FleetNode {
   readonly type: (typeof NODE_TYPES)[number];
   readonly label: string;
   /** `external` for agents and wallets of others, `own` for wallets of the user. */
-  readonly status: AgentStatus | SwarmStatus | 'own' | 'external';
+  readonly status: WebStatus | SwarmStatus | 'own' | 'external';
 }
 
 export interface FleetEdge {
@@ -111,7 +112,9 @@ export async function fleetGraph(tenant: TenantDatabase, userId: string): Promis
     if (nodes.size < MAX_NODES) nodes.set(node.id, node);
     else isCut = true;
   };
-  for (const { id, name, status } of agents) add({ id, type: 'agent', label: name, status });
+  for (const { id, name, status } of agents) {
+    add({ id, type: 'agent', label: name, status: webStatus(status) });
+  }
   const own = new Set(nodes.keys());
   for (const { id, name, status } of swarms) add({ id, type: 'swarm', label: name, status });
   for (const { from, fromUser, to, toUser } of messages) {

@@ -148,7 +148,7 @@ describe('the graph', () => {
     const shown = shownAddress(stranger);
     expect(nodes).toEqual([
       ...[ada, helper, child].map((agent) => ({
-        ...{ id: agent.id, type: 'agent', label: agent.id, status: 'pending' },
+        ...{ id: agent.id, type: 'agent', label: agent.id, status: 'provisioning' },
       })),
       { id, type: 'swarm', label: 'Tour', status: 'pending' },
       { id: bob.id, type: 'agent', label: bob.id, status: 'external' },
@@ -377,7 +377,7 @@ describe('the colony', () => {
     expect(Number.isNaN(Date.parse(timestamp))).toBe(false);
     expect(sums).toEqual({ size: 3, generations: 3, truncated: false });
     const node = (id: string, generation: number, more: object) => ({
-      ...{ id, name: id, generation, specialization: 'general', status: 'pending' },
+      ...{ id, name: id, generation, specialization: 'general', status: 'provisioning' },
       ...{ createdAt: expect.any(String), children: [], ...more },
     });
     expect(roots).toEqual([

@@ -3,7 +3,7 @@ import type { AgentStatus } from '../../platform/database/models.js';
 /** Statuses of an agent in the words of the web API (spec 3). */
 export const WEB_STATUSES = ['provisioning', 'running', 'stopped', 'error'] as const;
 
-type WebStatus = (typeof WEB_STATUSES)[number];
+export type WebStatus = (typeof WEB_STATUSES)[number];
 
 const STATUS: Readonly<Record<AgentStatus, WebStatus>> = {
   pending: 'provisioning',
