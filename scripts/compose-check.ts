@@ -8,6 +8,7 @@ import { runScript } from '../src/run-script.js';
 import { findCompose, loadProject } from './compose-loader.js';
 import {
   ALL_PROFILES,
+  caddyFaults,
   composeFaults,
   composeProject,
   EXAMPLE_VARIABLES,
@@ -23,11 +24,12 @@ async function main(): Promise<void> {
     await loadProject(compose, { ...EXAMPLE_VARIABLES, ...ALL_PROFILES }),
   );
   const read = (file: string) => readFile(path.join(projectRoot, file), 'utf8');
-  const [file, tracked, example] = await Promise.all(
-    ['docker-compose.yml', '.env', '.env.example'].map(read),
+  const [file, tracked, example, caddyfile] = await Promise.all(
+    ['docker-compose.yml', '.env', '.env.example', 'deploy/Caddyfile'].map(read),
   );
   const faults = [
     ...composeFaults(project),
+    ...caddyFaults(caddyfile ?? '', project),
     ...variableFaults(file ?? '', tracked ?? '', example ?? ''),
   ];
   if (faults.length > 0) {

@@ -25,6 +25,9 @@ const ON_HOST: readonly string[] = ['host', 'agents-ai'];
 /** Ways in from outside: sources of the radio do not pass an HTTP proxy. */
 const PUBLISHED: readonly string[] = ['caddy', 'haproxy'];
 
+/** Addresses at which people and programs reach the platform through Caddy. */
+const PUBLIC_ADDRESSES: readonly string[] = ['BACKEND_PUBLIC_URL', 'WEB_URL'];
+
 /** Secrets that one service alone has. */
 const OWN_SECRETS: Readonly<Record<string, string>> = {
   database_owner_url: 'migrate',
@@ -158,6 +161,14 @@ const RULES: readonly Rule[] = [
       }
       return when(!/\/deploy\/[\w./-]+$/.test(source), `mounts ${source}`);
     }),
+  ({ environment }, all) => {
+    const served = Object.values(all.get('caddy')?.environment ?? {});
+    return PUBLIC_ADDRESSES.flatMap((name) => {
+      const address = environment[name];
+      const isServed = !address || served.includes(new URL(address).hostname);
+      return when(!isServed, `has a ${name} with a domain that caddy does not have`);
+    });
+  },
 ];
 
 /** Returns a sentence for each broken rule. */
@@ -189,6 +200,20 @@ export function composeFaults({ networks, secrets, services }: ComposeProject): 
       when(file === undefined, `the secret ${name} is no file`),
     ),
     ...when(temporal.size > 1, "Temporal's server and tools have different versions"),
+  ];
+}
+
+/** Returns a sentence for each domain that the Caddyfile and Caddy's service do not share. */
+export function caddyFaults(caddyfile: string, { services }: ComposeProject): readonly string[] {
+  const given = Object.keys(services.caddy?.environment ?? {});
+  const used = [...caddyfile.matchAll(/\{\$([A-Z_]+)\}/g)].map(([, name = '']) => name);
+  return [
+    ...used
+      .filter((name) => !given.includes(name))
+      .map((name) => `deploy/Caddyfile uses ${name}, which caddy does not get`),
+    ...given
+      .filter((name) => !used.includes(name))
+      .map((name) => `caddy gets ${name}, which deploy/Caddyfile does not use`),
   ];
 }
 
@@ -251,6 +276,7 @@ export const EXAMPLE_VARIABLES: Readonly<Record<string, string>> = {
   AGENT_DOMAIN: 'agents.test',
   AGENT_EGRESS_IMAGE: ANY_DIGEST,
   AGENT_VERSIONS: `2026.9.6@${ANY_DIGEST}`,
+  BACKEND_DOMAIN: 'backend.platform.example',
   DOCKER_GID: '999',
   WEB_DOMAIN: 'platform.example',
 };

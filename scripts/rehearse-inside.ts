@@ -29,7 +29,7 @@ const DOCKER_MS = 60_000;
 const GUARD_MS = 120_000;
 const CHAIN_PORT = 8545;
 const WEB = 'platform.localhost';
-const BACKEND = 'http://api:3001';
+const BACKEND = 'https://backend.localhost';
 const ANY_DIGEST = `sha256:${'0'.repeat(64)}`;
 
 /** Parts of the file that only a container has. */
@@ -181,6 +181,7 @@ async function writeVariables(others: NodeJS.ProcessEnv): Promise<void> {
     AGENT_AI_HOST: gateway,
     AGENT_DOMAIN: 'agents.localhost',
     AGENT_VERSIONS: `${runtimeVersion}@${ANY_DIGEST}`,
+    BACKEND_DOMAIN: new URL(BACKEND).hostname,
     DOCKER_GID,
     WEB_DOMAIN: WEB,
   };
@@ -198,7 +199,7 @@ async function writeVariables(others: NodeJS.ProcessEnv): Promise<void> {
 async function untilGuarded(): Promise<void> {
   const headers = { authorization: `Bearer ${await internalApiKey()}` };
   const isGuarded = async () => {
-    const answer = await fetch(`${BACKEND}/api/hosts`, {
+    const answer = await fetch('http://api:3001/api/hosts', {
       headers,
       signal: AbortSignal.timeout(10_000),
     });

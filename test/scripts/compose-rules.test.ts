@@ -1,6 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { composeFaults, composeProject, variableFaults } from '../../scripts/compose-rules.js';
+import {
+  caddyFaults,
+  composeFaults,
+  composeProject,
+  variableFaults,
+} from '../../scripts/compose-rules.js';
 
 const service = {
   restart: 'unless-stopped',
@@ -45,7 +50,11 @@ const project = {
     },
     api: {
       ...ours,
-      environment: { INTERNAL_API_KEY_FILE: '/run/secrets/internal_api_key', HOST: '0.0.0.0' },
+      environment: {
+        INTERNAL_API_KEY_FILE: '/run/secrets/internal_api_key',
+        HOST: '0.0.0.0',
+        WEB_URL: 'https://platform.example',
+      },
       secrets: [{ source: 'internal_api_key' }],
       depends_on: {
         migrate: { condition: 'service_completed_successfully' },
@@ -65,7 +74,12 @@ const project = {
       networks: { edge: null },
       secrets: [{ source: 'summarizer_key' }],
     },
-    caddy: { ...service, image: 'caddy:2.10.2', ports: [{ published: '443', target: 443 }] },
+    caddy: {
+      ...service,
+      image: 'caddy:2.10.2',
+      environment: { WEB_DOMAIN: 'platform.example' },
+      ports: [{ published: '443', target: 443 }],
+    },
   },
   networks: { edge: {}, data: { internal: true } },
   secrets: { internal_api_key: { file: '/project/deploy/secrets/internal_api_key' } },
@@ -128,6 +142,12 @@ test.each<[service: keyof typeof project.services, change: object, fault: string
   ['api', socket, "api has Docker's socket"],
   ['api', { volumes: [{ type: 'bind', source: '/etc' }] }, 'api mounts /etc'],
   ['api', { volumes: [dockerFolder] }, 'api mounts /var/lib/docker'],
+  [
+    'host',
+    { environment: { BACKEND_PUBLIC_URL: 'https://backend.platform.example' } },
+    'host has a BACKEND_PUBLIC_URL with a domain that caddy does not have',
+  ],
+  ['caddy', { environment: {} }, 'api has a WEB_URL with a domain that caddy does not have'],
   ['host', { volumes: [{ ...dockerFolder, read_only: false }] }, 'host can write to /var/lib'],
 ])('names a broken rule of %s: %j', (name, change, fault) => {
   const changed = { ...project.services[name], ...change };
@@ -141,6 +161,15 @@ test.each([
 ])('names a broken rule of the whole project: %j', (change, fault) => {
   const broken = composeProject.parse({ ...project, ...change });
   expect(composeFaults(broken)).toEqual([expect.stringContaining(fault)]);
+});
+
+test('names each domain that the Caddyfile and its service do not share', () => {
+  const parsed = composeProject.parse(project);
+  expect(caddyFaults('{$WEB_DOMAIN} {\n}\n', parsed)).toEqual([]);
+  expect(caddyFaults('{$BACKEND_DOMAIN} {\n}\n', parsed)).toEqual([
+    'deploy/Caddyfile uses BACKEND_DOMAIN, which caddy does not get',
+    'caddy gets WEB_DOMAIN, which deploy/Caddyfile does not use',
+  ]);
 });
 
 test('names variables in the wrong file, and those that no file has', () => {
