@@ -6,12 +6,13 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { poll } from '../dev/poll.js';
 import { freePort } from '../dev/ports.js';
 import { obtainIcecast, startIcecast } from '../dev/radio/icecast.js';
 import { Database } from '../src/platform/database/database.js';
 import { PATH_USD } from '../src/money/chain/tempo.js';
-import { passwordHash } from '../src/radio/streams.js';
+import { MAX_LIVE_STREAMS, passwordHash } from '../src/radio/streams.js';
 import { WALLET_ISSUER } from '../src/types/sign-in-methods.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark, type AtEnd } from './support/cleanups.js';
@@ -57,8 +58,9 @@ await runBenchmark(async (atEnd) => {
     RADIO_ICECAST_URL: url,
     RADIO_ADMIN_PASSWORD: adminPassword,
     RADIO_AUTH_SECRET: authSecret,
-    // Every account of the chain holds this token.
     PLATFORM_TOKEN_ADDRESS: PATH_USD,
+    // Every wallet holds enough: the chain is asked as usual.
+    PLATFORM_TOKEN_THRESHOLD: '0',
   });
   const runDir = path.join(folder, 'run');
   const secrets = { adminPassword, authSecret };
@@ -66,13 +68,13 @@ await runBenchmark(async (atEnd) => {
     ...{ program, dir: folder, runDir, port, backendUrl: api.backendUrl, ...secrets },
   });
   atEnd(() => engine.stop());
-  const web = await signIn(api);
-  atEnd(() => web.client.close());
-  const streams = await makeStreams(api, web.userId, Number(options.streams));
+  const client = await signIn(api);
+  atEnd(() => client.close());
+  const streams = await makeStreams(api, Number(options.streams));
 
   await compareListeners(atEnd, { url, pid: engine.process.pid, streams });
   await compareAdmissions(atEnd, { api, authSecret, streams });
-  await measureList(atEnd, { url, adminPassword, streams, client: web.client });
+  await measureList(atEnd, { url, adminPassword, streams, client });
 });
 
 /** Listens to one stream of Icecast and of a relay in Node for the same time. */
@@ -301,43 +303,47 @@ function play(url: string) {
 }
 
 /** Registers a user, and returns a client with the session. */
-async function signIn({ webUrl }: PaidApi) {
+async function signIn({ webUrl }: PaidApi): Promise<Client> {
   const anonymous = new Client(webUrl, {});
   const credentials = { email: 'bench@example.org', password: randomUUID() };
-  const { id: userId } = await anonymous.json<{ id: string }>('POST', '/api/register', credentials);
+  await anonymous.json('POST', '/api/register', credentials);
   const { headers } = await anonymous.send('POST', '/api/auth/login', credentials);
   anonymous.close();
   const cookie = headers['set-cookie']?.[0]?.split(';')[0] ?? '';
-  return { userId, client: new Client(webUrl, { cookie }) };
+  return new Client(webUrl, { cookie });
 }
 
-/** Stores streams of a user whose linked wallet holds the token. */
-async function makeStreams(
-  { chain, servingUrl }: PaidApi,
-  userId: string,
-  count: number,
-): Promise<Stream[]> {
-  const [holder] = chain.accounts;
+/** Stores streams of users with linked wallets, as many of each as may be live. */
+async function makeStreams({ servingUrl }: PaidApi, count: number): Promise<Stream[]> {
   const database = new Database(servingUrl, { maxConnections: 1 });
-  const tenant = database.asUser(userId);
-  const subject = holder?.address.toLowerCase() ?? '';
-  await tenant.transaction((db) =>
+  const streams: Stream[] = [];
+  let userId = '';
+  for (let n = 0; n < count; n++) {
+    if (n % MAX_LIVE_STREAMS === 0) userId = await makeHolder(database);
+    const [id, password] = [randomUUID(), randomBytes(24).toString('base64url')];
+    await database.asUser(userId).query(
+      `INSERT INTO radio_streams (id, user_id, title, format, password_hash)
+       VALUES ($id, $userId, 'Night', 'mp3', $hash)`,
+      { id, userId, hash: passwordHash(password) },
+    );
+    streams.push({ mount: `/${id}.mp3`, password });
+  }
+  await database.close();
+  return streams;
+}
+
+/** Stores a user with a linked wallet. @returns the user's id. */
+async function makeHolder(database: Database): Promise<string> {
+  const [userId, email] = [randomUUID(), `${randomUUID()}@example.org`];
+  await database
+    .asPlatform()
+    .query('INSERT INTO users (id, email) VALUES ($userId, $email)', { userId, email });
+  const subject = privateKeyToAddress(generatePrivateKey()).toLowerCase();
+  await database.asUser(userId).transaction((db) =>
     db.Identity.create({
       ...{ id: randomUUID(), userId, kind: 'wallet', issuer: WALLET_ISSUER },
       ...{ subject, label: subject },
     }),
   );
-  const made = Array.from({ length: count }, () => ({
-    id: randomUUID(),
-    password: randomBytes(24).toString('base64url'),
-  }));
-  for (const { id, password } of made) {
-    await tenant.query(
-      `INSERT INTO radio_streams (id, user_id, title, format, password_hash)
-       VALUES ($id, $userId, 'Night', 'mp3', $hash)`,
-      { id, userId, hash: passwordHash(password) },
-    );
-  }
-  await database.close();
-  return made.map(({ id, password }) => ({ mount: `/${id}.mp3`, password }));
+  return userId;
 }

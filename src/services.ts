@@ -102,7 +102,7 @@ import { SessionLookup } from './money/sessions/find-session.js';
 import { PaymentSessions } from './money/sessions/payment-sessions.js';
 import { SessionWatch } from './money/sessions/session-watch.js';
 import { RadioAdmission } from './radio/admission.js';
-import { Icecast } from './radio/icecast.js';
+import { createRadioEngine, type RadioEngine } from './radio/radio-engine.js';
 import { RadioStreams } from './radio/streams.js';
 import type { Settings } from './settings.js';
 import { RoyaltySplits } from './money/splits/royalty-splits.js';
@@ -239,6 +239,8 @@ export interface WorkerServices {
   readonly operationStore: OperationStore;
   /** Turns of agents that no client waits for. */
   readonly ownerTurns: OwnerTurns;
+  /** Undefined without a radio. */
+  readonly radio: RadioEngine | undefined;
   readonly releases: ReleaseStore;
   readonly retention: Retention;
   readonly securityEvents: EventEffects;
@@ -292,6 +294,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const operations = agentOperations(foundation, models);
   const x402 = new X402Gateway(x402Url);
   const tokenGate = new TokenGate(settings.chain);
+  const radio = createRadioEngine(settings.radio);
   return {
     agentsBySubdomain: new AgentsBySubdomain(database),
     agentWallets: new AgentWallets({ secrets, chain }),
@@ -377,8 +380,13 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     platformHealth: platformHealth(database, supervisors),
     processorEvents: new ProcessorEvents(database, processor),
     providers: createSignInProviders(settings),
-    radioAdmission: new RadioAdmission({ database, gate: tokenGate, log }),
-    radioStreams: new RadioStreams({ database, gate: tokenGate, settings: settings.radio }),
+    radioAdmission: new RadioAdmission({
+      database,
+      gate: tokenGate,
+      sources: radio?.sources,
+      log,
+    }),
+    radioStreams: new RadioStreams({ database, gate: tokenGate, engine: radio }),
     refusals: new Refusals(database, log),
     secrets,
     sessionDebits: new SessionDebits(database, settings.paymentSessions),
@@ -437,7 +445,7 @@ export const createAccountDeletions = (
       secrets: secretBox(foundation.settings),
       media: mediaFiles(foundation.settings),
       identityProvider: createSignInProviders(foundation.settings).google,
-      icecast: foundation.settings.radio.icecast && new Icecast(foundation.settings.radio.icecast),
+      icecast: createRadioEngine(foundation.settings.radio)?.icecast,
       log: foundation.log,
     }),
   );
@@ -521,6 +529,7 @@ export function createWorkerServices({
     processorReadings: new ProcessorReadings({ database, ...subscriptions }),
     operationStore: new OperationStore(database, secrets),
     ownerTurns,
+    radio: createRadioEngine(settings.radio),
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),
     containerSpecs: new ContainerSpecs({

@@ -1,6 +1,5 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { Icecast } from '../src/radio/icecast.js';
 import { runtimeImages } from '../src/docker/containers/image-name.js';
 import type { HostEgress } from '../src/docker/egress/host-egress.js';
 import type { RequestSeconds } from '../src/platform/http/request-seconds.js';
@@ -86,8 +85,8 @@ export const temporalPart = (temporal: PrepareDependencies): Part => ({
 });
 
 export function platformParts(worker: ConnectedWorker): Part[] {
-  const { client, database, gate, log, services, settings, supervisors } = worker;
-  const icecast = settings.radio.icecast && new Icecast(settings.radio.icecast);
+  const { client, database, gate, log, services, supervisors } = worker;
+  const icecast = services.radio?.icecast;
   const handOver = (name: string, rows: Handed): Part => ({
     name,
     run: (signal) => handOverPeriodically({ database, log }, rows, signal),

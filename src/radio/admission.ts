@@ -5,8 +5,9 @@ import { checkLinkedWallets, linkedWalletsSql } from '../accounts/token-gating/c
 import type { TokenGate } from '../accounts/token-gating/token-gate.js';
 import { setBounded } from '../lib/bounded-map.js';
 import type { Database } from '../platform/database/database.js';
-import { readMount, type Mount } from './mounts.js';
-import { passwordHash } from './streams.js';
+import type { LiveSources } from './live-sources.js';
+import { mountOf, readMount, type Mount } from './mounts.js';
+import { MAX_LIVE_STREAMS, passwordHash } from './streams.js';
 
 /** Milliseconds for an answer: listeners wait behind it, two seconds at most with the time of Icecast itself. */
 const ANSWER_MS = 1_300;
@@ -14,9 +15,15 @@ const ANSWER_MS = 1_300;
 /** Milliseconds for which everything is refused after a question that could not be answered in time. */
 const CLOSED_MS = 5_000;
 
-/** Milliseconds for which a hash is kept, so that wrong passwords cost no reading of the database. */
-const HASH_KEPT_MS = 10_000;
+/**
+ * Milliseconds for which a hash is kept, so that many wrong passwords cost one read of the database. No longer, since
+ * a repeated creation of a stream makes a new password, which other processes do not notice.
+ */
+const HASH_KEPT_MS = 1_000;
 const MAX_HASHES = 10_000;
+
+/** Milliseconds after which Icecast's list, which is kept for a second, has an admitted source. */
+const LISTED_MS = 2_000;
 
 /** The user name of all sources. */
 const SOURCE_USER = 'source';
@@ -41,11 +48,15 @@ interface Owner {
   readonly hash: string;
   /** The linked wallets, in lower case. */
   readonly wallets: readonly Hex[];
+  /** Mounts of the owner's other streams. */
+  readonly others: readonly string[];
 }
 
 interface Parts {
   readonly database: Database;
   readonly gate: TokenGate;
+  /** The sources that are connected now; undefined without a radio, which admits nothing. */
+  readonly sources: Pick<LiveSources, 'all'> | undefined;
   readonly log: Logger;
   readonly now?: () => number;
 }
@@ -55,6 +66,8 @@ export class RadioAdmission {
   readonly #parts: Parts;
   readonly #now: () => number;
   readonly #hashes = new Map<string, KnownHash>();
+  /** Times of admissions by mount. */
+  readonly #admitted = new Map<string, number>();
   #closedUntil = -Infinity;
 
   constructor(parts: Parts) {
@@ -94,8 +107,25 @@ export class RadioAdmission {
     const owner = await this.#ownerOf(mount);
     if (!owner || !isSame(owner.hash, presented)) return false;
     if (isTitle) return true;
-    const { userId, wallets } = owner;
-    return (await checkLinkedWallets(this.#parts.gate, wallets, userId)).verified;
+    const { others, userId, wallets } = owner;
+    if (!(await this.#hasPlace(others))) return false;
+    if (!(await checkLinkedWallets(this.#parts.gate, wallets, userId)).verified) return false;
+    setBounded(this.#admitted, mountOf(mount), this.#now(), MAX_HASHES);
+    return true;
+  }
+
+  /**
+   * Reports whether one more stream of an owner may be live. Icecast asks one question at a time, but several
+   * processes answer: the worker ends sources that are too many.
+   */
+  async #hasPlace(others: readonly string[]): Promise<boolean> {
+    const listed = await this.#parts.sources?.all();
+    if (!listed) return false;
+    const since = this.#now() - LISTED_MS;
+    const live = others.filter(
+      (mount) => listed.has(mount) || (this.#admitted.get(mount) ?? -Infinity) > since,
+    );
+    return live.length < MAX_LIVE_STREAMS;
   }
 
   async #hashOf(mount: Mount): Promise<string | undefined> {
@@ -110,7 +140,9 @@ export class RadioAdmission {
   async #ownerOf({ format, id }: Mount): Promise<Owner | undefined> {
     const [owner] = await this.#parts.database.asPlatform().query<Owner>(
       `SELECT s.user_id AS "userId", s.password_hash AS hash,
-              ARRAY(${linkedWalletsSql('s.user_id')}) AS wallets
+              ARRAY(${linkedWalletsSql('s.user_id')}) AS wallets,
+              ARRAY(SELECT '/' || o.id || '.' || o.format FROM radio_streams o
+                     WHERE o.user_id = s.user_id AND o.id <> s.id) AS others
          FROM radio_streams s WHERE s.id = $id AND s.format = $format`,
       { id, format },
     );

@@ -4,6 +4,7 @@ import type { ByteCount, RadioFormat } from '../types/radio.js';
 import { endSource, type Icecast } from './icecast.js';
 import type { Source } from './icecast-stats.js';
 import { CONTENT_TYPES, mountOf, readMount } from './mounts.js';
+import { MAX_LIVE_STREAMS } from './streams.js';
 
 /** Milliseconds over which a source is measured. */
 const MEASURED_MS = 30_000;
@@ -22,6 +23,7 @@ const MAX_LIFE_MS = 12 * 60 * 60_000;
 /** A stream whose source is connected, with what was measured before. */
 interface Measured {
   readonly id: string;
+  readonly userId: string;
   readonly format: RadioFormat;
   readonly sourceStartedAt: Date | null;
   readonly counts: readonly ByteCount[];
@@ -53,9 +55,12 @@ export async function lookAtRadio(parts: LookParts): Promise<void> {
       return { source, stream, counts: countsOf(source, stream, at) };
     });
     await store(db, seen);
+    const tooMany = excessOf(seen);
     await Promise.all(
       seen.map(async ({ counts, source, stream }) => {
-        const reason = reasonToEnd(source, stream, counts, at);
+        const reason =
+          reasonToEnd(source, stream, counts, at) ??
+          (tooMany.has(source.mount) ? 'too many of its owner' : undefined);
         if (reason === undefined) return;
         await endSource(icecast, source.mount);
         log.info({ streamId: stream?.id, reason }, 'a source of the radio was ended');
@@ -82,6 +87,20 @@ export function reasonToEnd(
   return bytes > MAX_BYTES_A_SECOND * seconds ? 'more than 320 kbit/s' : undefined;
 }
 
+/** Returns the mounts of sources beyond `MAX_LIVE_STREAMS` of an owner, the latest ones. */
+function excessOf(seen: readonly Seen[]): ReadonlySet<string> {
+  const kept = new Map<string, number>();
+  const excess = new Set<string>();
+  const byStart = seen.toSorted((a, b) => Number(a.source.startedAt) - Number(b.source.startedAt));
+  for (const { source, stream } of byStart) {
+    if (!stream) continue;
+    const count = (kept.get(stream.userId) ?? 0) + 1;
+    kept.set(stream.userId, count);
+    if (count > MAX_LIVE_STREAMS) excess.add(source.mount);
+  }
+  return excess;
+}
+
 /** Returns the last counts of a source with the present one, oldest first. */
 function countsOf(source: Source, stream: Measured | undefined, at: number): ByteCount[] {
   const isSame = stream?.sourceStartedAt?.getTime() === source.startedAt.getTime();
@@ -103,7 +122,7 @@ async function streamsOf(
 ): Promise<ReadonlyMap<string, Measured>> {
   const ids = sources.flatMap(({ mount }) => readMount(mount)?.id ?? []);
   const rows = await db.query<Measured>(
-    `SELECT id, format, source_started_at AS "sourceStartedAt", counts
+    `SELECT id, user_id AS "userId", format, source_started_at AS "sourceStartedAt", counts
        FROM radio_streams WHERE id = ANY ($ids)`,
     { ids },
   );

@@ -8,14 +8,17 @@ import { recordAudit } from '../platform/audit/audit.js';
 import type { Requester } from '../platform/audit/requester.js';
 import type { Database, TenantDatabase } from '../platform/database/database.js';
 import type { RadioFormat, RadioStatus } from '../types/radio.js';
-import { endSource, Icecast } from './icecast.js';
+import { endSource } from './icecast.js';
 import type { Source } from './icecast-stats.js';
-import { LiveSources } from './live-sources.js';
 import { mountOf, readMount } from './mounts.js';
-import { NoRadioError, type IcecastSettings, type RadioSettings } from './settings.js';
+import type { RadioEngine } from './radio-engine.js';
+import { NoRadioError, type IcecastSettings } from './settings.js';
 
 /** Streams of a user. */
 export const MAX_STREAMS = 20;
+
+/** Live streams of a user at once, since the sources of all users share Icecast's hundred places. */
+export const MAX_LIVE_STREAMS = 5;
 
 /** Bytes of a source's password. */
 const PASSWORD_BYTES = 24;
@@ -75,27 +78,17 @@ export const passwordHash = (password: string): string =>
 interface Parts {
   readonly database: Database;
   readonly gate: TokenGate;
-  readonly settings: RadioSettings;
-}
-
-interface Engine {
-  readonly icecast: Icecast;
-  readonly sources: LiveSources;
-  readonly settings: IcecastSettings;
+  /** Undefined without a radio. */
+  readonly engine: RadioEngine | undefined;
 }
 
 /** The streams of users. Icecast has the audio, and knows which streams are live. */
 export class RadioStreams {
   readonly #parts: Parts;
-  readonly #engine: Engine | undefined;
   readonly #live = cachedFor(LIST_KEPT_MS, () => this.#readLive());
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    const { icecast: settings } = parts.settings;
-    if (!settings) return;
-    const icecast = new Icecast(settings);
-    this.#engine = { icecast, sources: new LiveSources(icecast), settings };
   }
 
   /**
@@ -224,9 +217,10 @@ export class RadioStreams {
   }
 
   /** @throws NoRadioError */
-  #running(): Engine {
-    if (!this.#engine) throw new NoRadioError();
-    return this.#engine;
+  #running(): RadioEngine {
+    const { engine } = this.#parts;
+    if (!engine) throw new NoRadioError();
+    return engine;
   }
 
   async #requireToken(tenant: TenantDatabase, userId: string): Promise<void> {

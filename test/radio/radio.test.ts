@@ -10,6 +10,7 @@ import { RadioAdmission } from '../../src/radio/admission.js';
 import { Icecast } from '../../src/radio/icecast.js';
 import { readStats, type Source } from '../../src/radio/icecast-stats.js';
 import { lookAtRadio, reasonToEnd } from '../../src/radio/look.js';
+import { passwordHash } from '../../src/radio/streams.js';
 import type { Person } from '../money/wallets/support.js';
 import { newAddress, send } from '../support/http.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
@@ -51,6 +52,9 @@ async function timed<T>(work: () => Promise<T>) {
   const result = await work();
   return { result, ms: performance.now() - began };
 }
+
+/** An Icecast without a source. */
+const noSources = { all: () => Promise.resolve(new Map<string, Source>()) };
 
 const live = async () => (await site.web(bob, 'GET', '/api/radio/live')).body.streams;
 const isLive = async (id: string) => (await live()).find((each: { id: string }) => each.id === id);
@@ -225,6 +229,7 @@ describe('Icecast is answered', () => {
     const admission = new RadioAdmission({
       database: site.database.db,
       gate: new TokenGate({ platformToken: { ...site.token, rpcUrl: silent.url } }),
+      sources: noSources,
       log: pino({ level: 'silent' }),
     });
     const ask = ({ mount, pass: password, user }: typeof one, isTitle = false) =>
@@ -247,7 +252,10 @@ describe('Icecast is answered', () => {
     const { mount, pass: password, user } = right;
     const { tokenGate: gate } = site.dependencies;
     const log = pino({ level: 'silent' });
-    const admission = new RadioAdmission({ database, gate, log, now: () => now });
+    const admission = new RadioAdmission({
+      ...{ database, gate, log, sources: noSources },
+      now: () => now,
+    });
     const ask = () => timed(() => admission.admits({ mount, user, password, isTitle: false }));
     try {
       expect(await ask()).toMatchObject({ result: true });
@@ -265,6 +273,85 @@ describe('Icecast is answered', () => {
       await database.close();
       await proxy.close();
     }
+  });
+});
+
+describe('a user', () => {
+  const connect = async (streams: readonly Stream[], count: number) => {
+    const sources = [];
+    for (const stream of streams.slice(0, count)) {
+      sources.push(await connectSource(site.icecastUrl, stream));
+    }
+    return sources;
+  };
+
+  test('sends five live streams at a time, and the next one when one has ended', async () => {
+    const owner = await site.holder();
+    const streams = await Promise.all(Array.from({ length: 6 }, () => site.stream(owner)));
+    const sources = await connect(streams, 6);
+    const stops = sources.map((source) => feed(source));
+    const other = await site.stream(ada);
+    try {
+      expect(sources.map(({ status }) => / 200 /.test(status))).toEqual([
+        ...Array.from({ length: 5 }, () => true),
+        false,
+      ]);
+      expect(sources.at(-1)?.status).toMatch(/ 401 /);
+      const ofAnother = await connectSource(site.icecastUrl, other);
+      expect(ofAnother.status).toMatch(/ 200 /);
+      ofAnother.close();
+      sources[0]?.close();
+      await until(async () => {
+        const [last] = await connect(streams.slice(5), 1);
+        last?.close();
+        return / 200 /.test(last?.status ?? '');
+      });
+    } finally {
+      for (const stop of stops) stop();
+      for (const source of sources) source.close();
+    }
+  });
+
+  test('keeps five of six sources that several processes have admitted', async () => {
+    const owner = await site.holder();
+    const streams = await Promise.all(Array.from({ length: 6 }, () => site.stream(owner)));
+    const sources = streams.map(({ mount }, n) => ({
+      ...{ mount, contentType: 'audio/mpeg', listeners: 0, peakListeners: 0 },
+      ...{ title: null, startedAt: new Date(1_700_000_000_000 - n * 1_000), bytes: 1 },
+    }));
+    const ended: string[] = [];
+    await lookAtRadio({
+      database: site.database.db,
+      icecast: {
+        sources: () => Promise.resolve(sources),
+        endSource: (mount) => Promise.resolve(void ended.push(mount)),
+      },
+      log: site.dependencies.log,
+      now: () => 1_700_000_001_000,
+    });
+    // The first of the list is the latest source.
+    expect(ended).toEqual([streams[0]?.mount]);
+  });
+
+  test('sends with the password of a repeated creation a second later', async () => {
+    const { mount, password } = await site.stream(ada);
+    const [id = ''] = mount.slice(1).split('.');
+    const source = await connectSource(site.icecastUrl, { mount, password });
+    source.close();
+    const renewed = 'x'.repeat(32);
+    await site.database.db
+      .asPlatform()
+      .query('UPDATE radio_streams SET password_hash = $hash WHERE id = $id', {
+        id,
+        hash: passwordHash(renewed),
+      });
+    const began = performance.now();
+    await until(async () => {
+      const again = await connectSource(site.icecastUrl, { mount, password: renewed });
+      again.close();
+      return / 200 /.test(again.status);
+    });
+    expect(performance.now() - began).toBeLessThan(3_000);
   });
 });
 
