@@ -45,6 +45,9 @@ type End = Extract<EmailStatus, 'refused' | 'skipped' | 'failed'>;
 /** Mails to an agent in an hour whose sender is proven. */
 export const MAX_AN_HOUR = 60;
 
+/** Mails of an agent that asked nobody, such as forged ones, of which the newest are kept. */
+const MAX_UNASKED = 100;
+
 /** Hours for which the provider recognizes the key of an answer: it keeps keys for a day. */
 const KEY_HOURS = 23;
 
@@ -213,11 +216,26 @@ export class AgentEmails {
   }
 
   async #end(id: string, from: EmailStatus, status: End, reason: string): Promise<void> {
-    await this.#query(
+    const [ended] = await this.#query<{ agentId: string }>(
       `UPDATE agent_emails SET status = $status, reason = $reason, ${SETTLED}
-        WHERE id = $id AND status = $from`,
+        WHERE id = $id AND status = $from RETURNING agent_id AS "agentId"`,
       { id, from, status, reason },
     );
+    if (ended && from === 'received') await this.#removeUnasked(ended.agentId);
+  }
+
+  /** Removes the oldest mails that asked nobody, so that a flood of them is bounded. */
+  async #removeUnasked(agentId: string): Promise<void> {
+    await this.#parts.database.asPlatform().transaction(async (db) => {
+      await db.lock(`e-mails that asked nobody of ${agentId}`);
+      await db.query(
+        `DELETE FROM agent_emails WHERE id IN (
+           SELECT id FROM agent_emails
+            WHERE agent_id = $agentId AND settled_at IS NOT NULL AND conversation IS NULL
+            ORDER BY received_at DESC, id OFFSET ${MAX_UNASKED})`,
+        { agentId },
+      );
+    });
   }
 
   #query<Row extends object>(sql: string, values: Record<string, unknown>): Promise<Row[]> {

@@ -10,8 +10,8 @@ import { TAG } from './resend.js';
 import { isListed, isOwnDomain } from './sender-rules.js';
 import type { EmailSettings } from './settings.js';
 
-/** Mails to an agent in an hour, with those whose sender is not proven. */
-const MAX_WITH_UNPROVEN = 600;
+/** Mails to an agent that wait to be read: no sender is proven before. */
+const MAX_UNREAD = 600;
 
 /** Recipients of a mail that are looked up. */
 const MAX_RECIPIENTS = 50;
@@ -128,7 +128,7 @@ export class EmailEvents {
       // Locks agents in order: two processes would otherwise wait for each other.
       `SELECT receipt FROM (
          SELECT m.position, receive_agent_email(m.event_id, m.mail_id, m.agent_id, m.user_id, m.sender,
-                  m.may_write, ${MAX_AN_HOUR}, ${MAX_WITH_UNPROVEN}) AS receipt
+                  m.may_write, ${MAX_AN_HOUR}, ${MAX_UNREAD}) AS receipt
            FROM (SELECT e.*, a.id AS agent_id, a.user_id,
                         e.is_listed OR u.email_verified_at IS NOT NULL AS may_write
                    FROM jsonb_to_recordset($rows::jsonb) AS e (position integer, event_id text,

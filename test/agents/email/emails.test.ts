@@ -62,7 +62,8 @@ const addMails = (status: string, count: number) =>
     `INSERT INTO agent_emails (id, user_id, agent_id, provider_id, sender, status, settled_at,
                                conversation)
      SELECT gen_random_uuid()::text, $userId, $agentId, gen_random_uuid()::text, 'x', $status,
-            now(), CASE WHEN $status NOT IN ('received', 'refused') THEN 'email-x' END
+            CASE WHEN $status <> 'received' THEN now() END,
+            CASE WHEN $status NOT IN ('received', 'refused') THEN 'email-x' END
        FROM generate_series(1, $count)`,
     { ...owner, status, count },
   );
@@ -148,6 +149,23 @@ describe('event of a new mail', () => {
     expect(await said(owner.write())).toEqual(refused('rate'));
     const other = await site.newOwner();
     expect(await said(other.write())).toEqual(STORED);
+  });
+
+  test('is stored after hundreds of forged mails, of which the newest are kept', async () => {
+    await addMails('refused', 700);
+    const forged = await stored({ headers: {} });
+    await site.emails.read(forged.id, SIGNAL);
+    const rows = await site.rows(owner);
+    expect(rows).toHaveLength(100);
+    expect(rows.at(-1)?.id).toBe(forged.id);
+    expect(await said(owner.write())).toEqual(STORED);
+  });
+
+  test('is refused while hundreds of mails wait to be read', async () => {
+    await addMails('received', 599);
+    expect(await said(owner.write())).toEqual(STORED);
+    expect(await said(owner.write())).toEqual(refused('rate'));
+    expect(await said((await site.newOwner()).write())).toEqual(STORED);
   });
 
   test('is refused with a missing, wrong or old signature, whatever its sender', async () => {

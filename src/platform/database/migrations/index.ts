@@ -43,6 +43,7 @@ import { migration as agentEmails } from './042-agent-emails.js';
 import { migration as radio } from './043-radio.js';
 import { migration as fleet } from './044-fleet.js';
 import { migration as withdrawnSkills } from './045-withdrawn-skills.js';
+import { migration as unreadEmails } from './046-unread-emails.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -102,4 +103,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '043-radio', migration: radio },
   { name: '044-fleet', migration: fleet },
   { name: '045-withdrawn-skills', migration: withdrawnSkills },
+  { name: '046-unread-emails', migration: unreadEmails },
 ];
