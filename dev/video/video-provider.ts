@@ -9,6 +9,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { deliverEvent, signedEvent } from '../signed-webhooks.js';
 import { projectRoot } from '../root.js';
 
+/** Milliseconds for the second half of a slow file. */
+const SLOW_MS = 1_500;
+
 /** Most predictions in memory. */
 const MAX_PREDICTIONS = 10_000;
 
@@ -30,6 +33,7 @@ export interface VideoFaults {
   readonly read?: 'garbage' | 'half' | 'error' | 'forgotten' | 'unknown-status';
   readonly file?:
     | 'half'
+    | 'slow'
     | 'gone'
     | 'html'
     | 'large'
@@ -232,6 +236,10 @@ function sendFile(response: ServerResponse, sample: Buffer, fault: VideoFaults['
       response.writeHead(200, { ...type, 'content-length': sample.length });
       response.write(sample.subarray(0, sample.length / 2), () => response.destroy());
       return;
+    case 'slow':
+      response.writeHead(200, { ...type, 'content-length': sample.length });
+      void sendSlowly(response, sample);
+      return;
     case 'gone':
       response.writeHead(404).end();
       return;
@@ -264,6 +272,13 @@ function sendFile(response: ServerResponse, sample: Buffer, fault: VideoFaults['
     case 'redirect':
       response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
   }
+}
+
+async function sendSlowly(response: ServerResponse, sample: Buffer): Promise<void> {
+  const half = sample.length / 2;
+  response.write(sample.subarray(0, half));
+  await delay(SLOW_MS);
+  response.end(sample.subarray(half));
 }
 
 function sendEndlessly(response: ServerResponse): void {

@@ -18,9 +18,14 @@ export const PORTS = { first: 22_100, last: 22_399 };
 /** Settings that differ from the product's, so that a round takes seconds. */
 export const HASTE = { WATCHDOG_CHECK_INTERVAL: '5s' };
 
-/** Starts a platform with a Docker engine of its own, for agents of the test image. */
+/**
+ * Starts a platform with a Docker engine of its own, for agents of the test image.
+ *
+ * @param env more variables of the platform.
+ */
 export async function openAgentsSite(
   atEnd: AtEnd,
+  env: NodeJS.ProcessEnv = {},
 ): Promise<{ readonly site: Site; readonly platform: BenchPlatform }> {
   const folder = await makeFolder(atEnd);
   const engine = new OwnEngine(folder);
@@ -42,6 +47,7 @@ export async function openAgentsSite(
     AGENT_HOST_CAPACITY: '100',
     AGENT_AI_HOST: '127.0.0.1', // these agents make no AI requests
     ...HASTE,
+    ...env,
   });
   atEnd(() => removeContainers(docker));
   atEnd(() => platform.stop());

@@ -2,13 +2,14 @@ import { expect, test } from 'vitest';
 import { canHaveOwnEngine } from '../support/own-engine.js';
 import { runChaos } from './run-built.js';
 
-/** Two rounds of each kind of work, with kills of worker, API and Temporal. */
-const ROUNDS = ['--seed=24', '--rounds=8'];
+/** Two rounds of each kind of work, with kills of worker, API, Temporal and Icecast. */
+const ROUNDS = ['--seed=24', '--rounds=14'];
 
 test.runIf(canHaveOwnEngine)(
-  'asks no agent twice and leaves nothing running after any kill during a task, swarm, skill or verification',
+  'pays, mails and asks nothing twice and leaves nothing running after any kill during the work for an owner',
   async () => {
     const output = await runChaos('chaos-work', ROUNDS);
-    expect(output).toMatch(/^8 rounds: task 2, swarm 2, skill 2, verification 2; wrong 0$/m);
+    const kinds = ['task', 'swarm', 'skill', 'verification', 'video', 'email', 'radio'];
+    expect(output).toContain(`14 rounds: ${kinds.map((kind) => `${kind} 2`).join(', ')}; wrong 0`);
   },
 );

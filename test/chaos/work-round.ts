@@ -1,20 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { WorkflowNotFoundError } from '@temporalio/client';
 import { poll } from '../../dev/poll.js';
 import { taskScheduleId } from '../../src/agents/tasks/task-ids.js';
 import { containerName } from '../../src/docker/containers/container-spec.js';
 import { runSwarmId, verifyAgentId } from '../../workflows/ids.js';
 import { runInContainer } from '../support/run-in-container.js';
-import type { CarefulClient } from './careful-client.js';
+import { requestEmails } from './email-work.js';
 import { killProcess } from './kills.js';
-import type { Site } from './site.js';
-import type { WorkKind, WorkPlan } from './work-plan.js';
+import { pauseProcess } from './pauses.js';
+import { requestRadio } from './radio-work.js';
+import { requestVideo } from './video-work.js';
+import type { WorkKind, WorkPart, WorkPlan } from './work-plan.js';
+import { type RequestWork, stillRuns, type Work, type WorkSite } from './work.js';
 
 /** Milliseconds until all work has ended: a lost turn ends after its heartbeat timeout. */
 const SETTLE_MS = 150_000;
 
 /** Milliseconds in which an agent answers, so that a kill can hit its turn. */
 const ANSWER_DELAY_MS = 700;
+
+/** Milliseconds for which a part hangs. */
+const HANG_MS = 5_000;
 
 /** Milliseconds from the request for a task to its time. */
 const TASK_AFTER_MS = 4_000;
@@ -24,12 +29,6 @@ const MAX_ATTEMPTS = 10;
 
 const SKILL = 'decision-log';
 
-/** Agents of one owner, and the owner's client of the web API. */
-export interface WorkSite extends Site {
-  readonly owner: CarefulClient;
-  readonly agents: readonly string[];
-}
-
 export interface WorkResult {
   readonly plan: WorkPlan;
   /** The state in which the work ended. */
@@ -38,22 +37,13 @@ export interface WorkResult {
   readonly problems: readonly string[];
 }
 
-/** Work that was requested: its end and what is wrong afterwards. */
-interface Work {
-  /** Returns the state in which the work ended; undefined before the end. */
-  end(): Promise<string | undefined>;
-  problems(): Promise<string[]>;
-  /** Removes what the work left for its owner. */
-  remove?(): Promise<void>;
-}
-
 /** Requests work, kills a part during the work, and waits for the end. */
 export async function runWork(site: WorkSite, plan: WorkPlan): Promise<WorkResult> {
   try {
     for (const agentId of site.agents) await order(site, agentId);
     const [work] = await Promise.all([
-      requestOf[plan.kind](site, `chaos-work-${plan.seed}`),
-      delay(plan.killAfterMs).then(() => killProcess(plan.part, () => site.livingPidOf(plan.part))),
+      requestOf[plan.kind](site, `chaos-work-${plan.seed}`, plan),
+      delay(plan.killAfterMs).then(() => hit(site, plan.part)),
     ]);
     const ended = await untilEnded(work);
     const problems = await untilWell(site, work);
@@ -64,12 +54,20 @@ export async function runWork(site: WorkSite, plan: WorkPlan): Promise<WorkResul
   }
 }
 
-const requestOf: Readonly<Record<WorkKind, (site: WorkSite, key: string) => Promise<Work>>> = {
+const requestOf: Readonly<Record<WorkKind, RequestWork>> = {
   task: requestTask,
   swarm: requestSwarm,
   skill: requestSkill,
   verification: requestVerification,
+  video: requestVideo,
+  email: requestEmails,
+  radio: requestRadio,
 };
+
+async function hit({ livingPidOf }: WorkSite, part: WorkPart): Promise<void> {
+  if (part !== 'hung api') return killProcess(part, () => livingPidOf(part));
+  await pauseProcess('api', () => livingPidOf('api'), HANG_MS);
+}
 
 async function untilEnded(work: Work): Promise<string> {
   // A killed part may not answer yet.
@@ -262,16 +260,6 @@ async function requestVerification(site: WorkSite, key: string): Promise<Work> {
       ];
     },
   };
-}
-
-async function stillRuns({ temporal }: Site, workflowId: string): Promise<string[]> {
-  try {
-    const { status } = await temporal.workflow.getHandle(workflowId).describe();
-    return status.name === 'RUNNING' ? [`${workflowId} still runs`] : [];
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return [`${workflowId} is missing`];
-    throw error;
-  }
 }
 
 async function askedTwice(site: WorkSite): Promise<string[]> {

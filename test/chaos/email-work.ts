@@ -1,0 +1,94 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { say } from '../../dev/email/resend-stand-in.js';
+import { deliverEvent } from '../../dev/signed-webhooks.js';
+import { answerEmailId } from '../../workflows/ids.js';
+import { Random } from '../support/random.js';
+import type { WorkPlan } from './work-plan.js';
+import { stillRuns, type Work, type WorkSite } from './work.js';
+
+/** Mails of a round, so that one kill interrupts several steps. */
+const MAILS = 4;
+
+/** Most milliseconds until the provider answers that a mail is sent. */
+const SENDING_MS = 1_500;
+
+/** Milliseconds for the deliveries of events. */
+const DELIVERY_MS = 120_000;
+
+/** The reason of a mail whose turn was lost with the worker. */
+const LOST = /answer was lost when the platform restarted/;
+
+interface MailRow {
+  readonly id: string;
+  readonly messageId: string;
+  readonly status: string;
+  readonly reason: string | null;
+}
+
+/** Lets the owner write to an agent, while the provider is slow and loses answers: no mail is answered twice. */
+export async function requestEmails(site: WorkSite, key: string, plan: WorkPlan): Promise<Work> {
+  const { agents, database, email, resend, webUrl } = site;
+  sendBadly(site, new Random(plan.seed));
+  const [agent] = await database
+    .asPlatform()
+    .query<{ subdomain: string }>('SELECT subdomain FROM agents WHERE id = $id', { id: agents[0] });
+  const to = [`${agent?.subdomain}@${resend.domain}`];
+  const events = Array.from({ length: MAILS }, (_, n) =>
+    resend.receive({ from: `Owner <${email}>`, to, text: `Is the shop open? (${key}-${n})` }),
+  );
+  const messageIds = events.map(({ data }) => data.message_id);
+  const signal = AbortSignal.timeout(DELIVERY_MS);
+  await Promise.all(
+    events.map((event) =>
+      deliverEvent(`${webUrl}/api/webhooks/email`, resend.signed(event), signal),
+    ),
+  );
+  const rows = () =>
+    database.asPlatform().query<MailRow>(
+      `SELECT id, message_id AS "messageId", status, reason FROM agent_emails
+        WHERE message_id = ANY ($messageIds) ORDER BY status`,
+      { messageIds },
+    );
+  const isOpen = ({ status }: MailRow) => /^(received|asking|answering)$/.test(status);
+  return {
+    async end() {
+      const all = await rows();
+      const hasEnded = all.length >= MAILS && !all.some(isOpen);
+      return hasEnded ? all.map(({ status }) => status).join() : undefined;
+    },
+    async problems() {
+      const all = await rows();
+      const runs = await Promise.all(all.map(({ id }) => stillRuns(site, answerEmailId(id))));
+      return [
+        ...(all.length === MAILS ? [] : [`${MAILS} mails have ${all.length} rows`]),
+        ...all.flatMap((row) => problemsOf(row, site, plan)),
+        ...runs.flat(),
+      ];
+    },
+  };
+}
+
+function problemsOf(
+  { messageId, reason, status }: MailRow,
+  { resend }: WorkSite,
+  { part }: WorkPlan,
+): string[] {
+  const answers = resend.sent.filter(({ headers }) => headers['In-Reply-To'] === messageId).length;
+  const mayBeLost = part === 'worker' && status === 'failed' && LOST.test(reason ?? '');
+  if (mayBeLost ? answers === 0 : status === 'answered' && answers === 1) return [];
+  return [`a mail is ${status} (${reason}), with ${answers} answers`];
+}
+
+/** Makes the provider send slowly, lose one in three answers about sent mails, and fail at one in six calls. */
+function sendBadly({ resend }: WorkSite, random: Random): void {
+  resend.loss = (response) => {
+    if (!random.isOneIn(3)) return false;
+    void delay(random.below(SENDING_MS)).then(() => response.destroy());
+    return true;
+  };
+  resend.fault = (response) => {
+    if (!random.isOneIn(6)) return false;
+    say(response, 503, {});
+    return true;
+  };
+}
