@@ -55,7 +55,7 @@ const PROPERTIES = setOf('offers review reviews aggregaterating comment');
 const OPENED_WORDS = setOf('accordion collapse collapsible expandable faq faqs');
 
 /** Words for parts that hold the content, whatever other words stand beside them. */
-const CONTENT_WORDS = setOf('article content post entry main story body text');
+const CONTENT_WORDS = setOf('article content post entry main story body text code syntax');
 
 /** The BEM modifier after two dashes: it says how a part looks, not what it is. */
 const VARIANT = /--[^\s]*/g;

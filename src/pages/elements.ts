@@ -126,25 +126,56 @@ export function isOfNumbers(element: Element): boolean {
 export const isUnread = (element: Element): boolean =>
   UNREAD.has(element.name) || isPermalink(element);
 
-/** Most letters of a sign, and of the spaces around it. */
+/** Most letters of a sign, and of a link from a heading to itself. */
 const SIGN = 2;
-const SPACES = 20;
+const SELF_LINK = 80;
 
-/** Most elements from a link up to its heading. */
+/** Most elements from a link up to its heading, and most nodes of the heading that are examined. */
 const NEAR = 3;
+const NODES = 50;
 
-/** Reports whether an element links to its own heading or term by a sign, or to any place by `¶`. */
+/**
+ * Reports whether an element links to its own heading or term by a sign, such as `#`, or beside the heading's
+ * text, or to any place by `¶`.
+ */
 function isPermalink(element: Element): boolean {
-  const { attribs, name, parent } = element;
-  if (name !== 'a' || !attribs.href?.includes('#')) return false;
-  const text = shortTextOf(element, SPACES)?.trim();
-  if (text === undefined || text.length > SIGN || /[\p{L}\p{N}]/u.test(text)) return false;
+  const { attribs, name } = element;
+  const at = name === 'a' ? (attribs.href ?? '').indexOf('#') : -1;
+  if (at < 0) return false;
+  const text = shortTextOf(element, SELF_LINK)?.trim();
+  if (text === undefined) return false;
   if (text === '¶') return true;
-  let above = parent;
+  const heading = headingAround(element);
+  if (!heading) return false;
+  const isSign = text.length <= SIGN && !/[\p{L}\p{N}]/u.test(text);
+  return isSign || (at === 0 && isBesideText(element, heading, attribs.href?.slice(1)));
+}
+
+function headingAround(element: Element): Element | undefined {
+  let above = element.parent;
   for (let left = NEAR; left > 0 && above && isTag(above) && !BLOCKS.has(above.name); left--) {
     above = above.parent;
   }
-  return above !== null && isTag(above) && (above.name in HEADINGS || above.name === 'dt');
+  if (!above || !isTag(above)) return undefined;
+  return above.name in HEADINGS || above.name === 'dt' ? above : undefined;
+}
+
+/** Reports whether a heading has the id, or its section has, and a text beside the link. */
+function isBesideText(link: Element, heading: Element, id: string | undefined): boolean {
+  const { parent } = heading;
+  let isOwn = heading.attribs.id === id || (parent && isTag(parent) && parent.attribs.id === id);
+  let hasText = false;
+  let nodes = 0;
+  for (const each of elementsOf(heading)) {
+    isOwn ||= each.attribs.id === id || each.attribs.name === id;
+    if (isOwn || ++nodes > NODES) break;
+  }
+  if (!isOwn) return false;
+  for (const piece of piecesOf(heading, (each) => each === link)) {
+    hasText ||= piece.trim() !== '';
+    if (hasText || ++nodes > 2 * NODES) break;
+  }
+  return hasText;
 }
 
 /** Letters of text outside links, for each block-level element and for the document. */

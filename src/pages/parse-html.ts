@@ -73,7 +73,7 @@ function bracket(reading: Element): void {
   if (!first || !last) return;
   let before = reading.prev;
   while (before && isText(before) && before.data.trim() === '') before = before.prev;
-  if (before && isTag(before) && before.name === 'rp') return;
+  if (before && isTag(before) && before.name === 'rp' && textsIn(before).length > 0) return;
   first.data = `(${first.data}`;
   last.data += ')';
 }

@@ -583,6 +583,27 @@ describe('content', () => {
       'Sizes\n\na | b',
     ],
     [
+      'headings without words that link to them',
+      `<h2 id=a>Guide<a href="#a"><span>Link to "Guide"</span></a></h2><p>${SENTENCE}</p>
+       <section id=b><h2>Next<a href="#b">(link)</a></h2><p>${SHORT}</p></section>`,
+      texts('Guide', SENTENCE, 'Next', SHORT),
+    ],
+    [
+      'headings that are links, or have links to others',
+      `<h2 id=a><a href="#a">Guide</a></h2><p>${SENTENCE}</p><h2 id=b>See <a href="#a">Guide</a></h2><p>${SHORT}</p>`,
+      texts('Guide', SENTENCE, 'See Guide', SHORT),
+    ],
+    [
+      'code with buttons',
+      `<p>${SENTENCE}</p><div class="code-toolbar"><pre>a = 1; b = 2</pre><div class=toolbar><span>Copy</span></div></div>`,
+      texts(SENTENCE, 'a = 1; b = 2'),
+    ],
+    [
+      'readings beside empty brackets',
+      '<p><ruby>漢<rp></rp><rt>かん</rt><rp></rp></ruby>。</p>',
+      '漢(かん)。',
+    ],
+    [
       'headings with a sign',
       `<h2>C# <a href="#a">§ 2</a></h2><p>${SENTENCE}</p>`,
       texts('C# § 2', SENTENCE),
