@@ -118,6 +118,15 @@ const RULES: Readonly<Record<ServerName, (model: string, body: Json) => void>> =
     openAiFormat(body, { ...OPENAI, developer: false, properties: false, cacheControl: true }),
   openrouter: (model, body) => {
     only(body, [...FIELDS, 'reasoning', 'include_reasoning', 'top_k', 'verbosity'], 'body');
+    const marked = JSON.stringify(body).match(/"cache_control":/g) ?? [];
+    check(marked.length <= 4, 'A maximum of 4 blocks with cache_control may be provided');
+    if (model.startsWith('minimax/')) oneInstruction(body);
+    if (model === 'google/gemini-3.8-flash') {
+      for (const { reasoning_details: details = [], tool_calls: made } of body.messages) {
+        const signed = details.filter(({ format }: Json) => format === 'google-gemini-v1');
+        check(!made || signed.length > 0, 'Function call is missing a thought_signature');
+      }
+    }
     openAiFormat(body, {
       ...OPENAI,
       jsonArguments: true,
@@ -156,11 +165,11 @@ const RULES: Readonly<Record<ServerName, (model: string, body: Json) => void>> =
     check((body.n ?? 1) === 1, 'n must be 1');
     const { temperature = 1 } = body;
     check(temperature > 0 && temperature <= 1, 'temperature');
+    oneInstruction(body);
     openAiFormat(body, {
       ...OPENAI,
       jsonArguments: true,
       developer: false,
-      properties: false,
       images: !/m2/i.test(model),
       assistant: ['name', 'tool_calls', 'function_call', 'reasoning_details'],
     });
@@ -213,6 +222,12 @@ const OPENAI = {
   tool: ['tool_call_id'] as readonly string[],
 };
 
+/** Checks instructions as MiniMax does. */
+function oneInstruction({ messages }: Json): void {
+  const at = messages.findLastIndex(({ role }: Json) => role === 'system' || role === 'developer');
+  check(at <= 0, 'invalid chat setting (2013)');
+}
+
 /** Checks OpenAI's format, as far as one of its servers takes the format. */
 function openAiFormat(body: Json, rules: typeof OPENAI): void {
   check(Array.isArray(body.messages) && body.messages.length > 0, 'no messages');
@@ -252,6 +267,7 @@ function openAiFormat(body: Json, rules: typeof OPENAI): void {
     check(tool.type === 'function' && isObject(tool.function), 'tool.type');
     const { parameters, description } = tool.function;
     check(description !== null, 'description: expected a string, but got null');
+    check(parameters || !rules.properties, 'function parameters is empty');
     if (parameters === undefined) continue;
     objectSchema(parameters, 'parameters');
     check(parameters.properties || !rules.properties, 'object schema missing properties');

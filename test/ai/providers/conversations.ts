@@ -20,7 +20,10 @@ export const MODELS: Readonly<Record<ServerName, readonly string[]>> = {
   groq: ['openai/gpt-oss-120b', 'meta-llama/llama-4-scout-17b-16e-instruct'],
   openai: ['gpt-6-luna', 'gpt-6.1-sol', 'gpt-4'],
   own: ['some-model'],
-  openrouter: ['openai/gpt-6-luna', 'openai/gpt-oss-120b', 'anthropic/claude-opus-4.6'],
+  openrouter: [
+    ...['openai/gpt-6-luna', 'openai/gpt-oss-120b', 'anthropic/claude-opus-4.6'],
+    ...['google/gemini-3.8-flash', 'google/gemini-2.5-flash', 'minimax/minimax-m3'],
+  ],
   minimax: ['MiniMax-M3', 'MiniMax-M2.5'],
 };
 
@@ -80,10 +83,12 @@ function randomMessages(random: Random): ChatMessage[] {
   const messages: ChatMessage[] = [];
   if (some(0.5)) {
     messages.push({ role: some(0.5) ? 'system' : 'developer', content: texts() });
+    if (some(0.3)) messages.push({ role: 'system', content: texts() });
   }
   const turns = 1 + random.below(5);
   for (let turn = 0; turn < turns; turn++) {
     if (some(0.9) || messages.length === 0) {
+      if (some(0.1)) messages.push({ role: 'system', content: text() });
       messages.push({
         role: 'user',
         content: mixed(),
@@ -144,6 +149,15 @@ function randomReasoning(random: Random): object {
     [],
     [{ type: 'reasoning.text', text: 'Hm', format: 'MiniMax-response-v1', index: 0 }],
     [{ type: 'reasoning.encrypted', data: 'abc', format: 'openai-responses-v1', index: 0 }],
+    [
+      {
+        type: 'reasoning.encrypted',
+        data: 'abc',
+        format: 'google-gemini-v1',
+        id: 'call_0',
+        index: 0,
+      },
+    ],
     [thought(model, 0)],
     [thought(model, 0), thought(model, 1)],
     [thought(model, 1)],

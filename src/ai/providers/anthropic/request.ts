@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ChatRequest } from '../../completion/completion.js';
 import { defaultOutput } from '../../completion/token-bound.js';
-import { withinCacheBounds } from './cache-control.js';
+import { withinCacheBounds } from '../shared/cache-control.js';
 import { continuesThinking, hasThinking, toConversation } from './messages.js';
 import { maxOutputOf, takesSampling, thinkingReplay, thinkingSettings } from './models.js';
 import { strictSchema } from './strict-schema.js';

@@ -11,6 +11,7 @@ import {
   NO_TEXT,
   withReadImages,
 } from '../shared/left-out.js';
+import { NOT_FROM_GEMINI } from '../shared/reasoning.js';
 import { parseArguments, parseObject, withToolCalls } from '../shared/tool-calls.js';
 
 type Part = JsonObject;
@@ -46,10 +47,6 @@ const toolCalls = z
   )
   .nullish();
 
-/**
- * Google's marker for a call that Gemini did not make: Gemini 3 and later refuse a call without a signature.
- */
-const NOT_FROM_GEMINI = 'skip_thought_signature_validator';
 const NEEDS_NO_SIGNATURE = /^gemini-[12]\b/;
 
 /** Characters that Gemini refuses in the name of a function. */

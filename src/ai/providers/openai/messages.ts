@@ -10,6 +10,7 @@ import {
 } from '../shared/left-out.js';
 import { withJsonAsked } from '../shared/json-answer.js';
 import { withoutFields } from '../shared/fields.js';
+import { withGeminiSignature } from '../shared/reasoning.js';
 import { parameterSchema } from '../shared/tool-schema.js';
 import { withToolCalls } from '../shared/tool-calls.js';
 import type { ServerRules } from './rules.js';
@@ -24,7 +25,8 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 /** Returns the messages in the form that the server takes. */
 export function messagesFor(rules: ServerRules, request: ChatRequest): ChatMessage[] {
   const { model } = request;
-  const given = withToolCalls(rules.requiresJsonAsked ? withJsonAsked(request) : request.messages);
+  const all = withToolCalls(rules.requiresJsonAsked ? withJsonAsked(request) : request.messages);
+  const given = rules.takesOneInstruction(model) ? withOneInstruction(all) : all;
   const current = beginOfTurn(given);
   const sent: ChatMessage[] = [];
   /** Images of one round of tool results, which follow as a message of the user. */
@@ -43,11 +45,23 @@ export function messagesFor(rules: ServerRules, request: ChatRequest): ChatMessa
     const parts = withTakenParts(withReadImages(message.content, isRead), rules);
     const [own, moved] = message.role === 'tool' ? withoutImages(parts) : [parts, []];
     images.push(...moved);
-    const next = messageFor(rules, message, contentOf(message.role, own, rules));
+    const next = messageFor(rules, model, message, contentOf(message.role, own, rules));
     if (next) sent.push(next);
   }
   addImages();
   return sent;
+}
+
+const isInstruction = ({ role }: ChatMessage): boolean => role === 'system' || role === 'developer';
+
+/** Joins all instructions at the beginning. */
+function withOneInstruction(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const all = messages.filter(isInstruction);
+  if (all.length === 0 || (all.length === 1 && all[0] === messages[0])) return messages;
+  const content = all.flatMap(({ content: said }): unknown[] =>
+    Array.isArray(said) ? said : [{ type: 'text', text: said ?? '' }],
+  );
+  return [{ role: 'system', content }, ...messages.filter((each) => !isInstruction(each))];
 }
 
 /** Fields of an answer without content; reasoning alone is no answer. */
@@ -58,6 +72,7 @@ const MAY_BE_LEFT_OUT: ReadonlySet<string> = new Set(['assistant', 'system', 'de
 /** Returns undefined for an answer or an instruction that says nothing, which most servers refuse. */
 function messageFor(
   rules: ServerRules,
+  model: string,
   message: ChatMessage,
   content: unknown,
 ): ChatMessage | undefined {
@@ -66,6 +81,9 @@ function messageFor(
   for (const field of rules.messageFields[role] ?? []) {
     const value = fieldFor(rules, field, message[field]);
     if (value !== undefined && value !== null) fields[field] = value;
+  }
+  if (rules.requiresSignature(model) && Array.isArray(fields.tool_calls)) {
+    fields.reasoning_details = withGeminiSignature(fields.reasoning_details, fields.tool_calls);
   }
   const isEmpty =
     content === undefined || content === null || content === '' || isEmptyList(content);
@@ -172,8 +190,9 @@ function toolFor(rules: ServerRules, tool: unknown): unknown {
 }
 
 function withSchema(rules: ServerRules, declared: JsonObject): JsonObject {
-  if (!isObject(declared.parameters)) return declared;
-  const schema = parameterSchema(declared.parameters);
+  const { parameters = rules.requiresProperties ? {} : undefined } = declared;
+  if (!isObject(parameters)) return declared;
+  const schema = parameterSchema(parameters);
   const isBare = rules.requiresProperties && schema.properties === undefined;
   return { ...declared, parameters: isBare ? { ...schema, properties: {} } : schema };
 }

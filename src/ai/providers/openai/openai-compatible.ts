@@ -12,6 +12,7 @@ import {
   type StreamReader,
   type WireEvent,
 } from '../shared/adapter.js';
+import { withinCacheBounds } from '../shared/cache-control.js';
 import { acceptedFields } from '../shared/fields.js';
 import { bytesOf, wantsUsage } from '../shared/openai-format.js';
 import { errorIn, failureOf, failureOfError, refuseError } from './errors.js';
@@ -117,11 +118,12 @@ function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): Cha
   const isOpenAi = baseUrl === PROVIDER_BASE_URLS.openai;
   const taken = acceptedFields(isOpenAi ? undefined : name, rules.refusedFields, request);
   const { stream_options: options, ...asked } = rules.withSettings(withTools(rules, taken));
-  return {
+  const body = {
     ...asked,
     messages: messagesFor(rules, request),
     ...(request.stream === true && { stream_options: withUsage(options, name) }),
   };
+  return rules.takesCacheControl ? withinCacheBounds(body) : body;
 }
 
 class ChunkReader implements StreamReader {

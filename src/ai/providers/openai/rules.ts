@@ -15,7 +15,7 @@ export interface ServerRules {
   readonly takesCacheControl: boolean;
   /** Takes lists of texts as content; others require a text. */
   readonly takesTextLists: boolean;
-  /** Refuses parameters of the type "object" without properties. */
+  /** Refuses tools without parameters, and parameters of the type "object" without properties. */
   readonly requiresProperties: boolean;
   /** Refuses "any JSON" as the form of the answer if no message mentions JSON. */
   readonly requiresJsonAsked: boolean;
@@ -26,6 +26,10 @@ export interface ServerRules {
   /** The entries of `reasoning_details` that the server takes. */
   readonly takesDetail: (detail: unknown) => boolean;
   readonly takesImages: (model: string) => boolean;
+  /** Takes one message of instructions, at the beginning. */
+  readonly takesOneInstruction: (model: string) => boolean;
+  /** Requires a signature of Gemini for the calls of an answer. */
+  readonly requiresSignature: (model: string) => boolean;
   /** Changes settings that the model refuses. */
   readonly withSettings: (request: ChatRequest) => ChatRequest;
 }
@@ -50,6 +54,8 @@ const openai: ServerRules = {
   callFields: [],
   takesDetail: () => false,
   takesImages: (model) => !/^gpt-(?:3\.5|4(?:-\d{4}|-32k)?$)/.test(model),
+  takesOneInstruction: () => false,
+  requiresSignature: () => false,
   withSettings: forOpenAiModel,
 };
 
@@ -93,6 +99,8 @@ const openrouter: ServerRules = {
   callFields: [],
   takesDetail: (detail) => !isFromAnthropic(detail) && !isFromMiniMax(detail),
   takesImages: (model) => !/gpt-oss|\/gpt-4$|\/gpt-3|minimax-m2/.test(model),
+  takesOneInstruction: (model) => model.startsWith('minimax/'),
+  requiresSignature: (model) => /^google\/gemini-(?![12]\b)/.test(model),
   withSettings: (request) => request,
 };
 
@@ -116,6 +124,8 @@ const groq: ServerRules = {
   callFields: [],
   takesDetail: () => false,
   takesImages: (model) => /llama-4|vision|scout|maverick|-vl\b/.test(model),
+  takesOneInstruction: () => false,
+  requiresSignature: () => false,
   withSettings: forGroqModel,
 };
 
@@ -124,7 +134,7 @@ const minimax: ServerRules = {
   takesDeveloper: false,
   takesCacheControl: false,
   takesTextLists: false,
-  requiresProperties: false,
+  requiresProperties: true,
   requiresJsonAsked: false,
   messageFields: {
     ...NAMED,
@@ -134,6 +144,8 @@ const minimax: ServerRules = {
   callFields: [],
   takesDetail: isFromMiniMax,
   takesImages: (model) => !/^minimax-(?:m1|m2|text)/i.test(model),
+  takesOneInstruction: () => true,
+  requiresSignature: () => false,
   withSettings: forMiniMax,
 };
 

@@ -77,3 +77,23 @@ function toBlock({ type, text, signature, data }: JsonObject): ThinkingBlock | u
     return undefined;
   return { type: 'thinking', thinking: text, signature };
 }
+
+/**
+ * Google's marker for a call that Gemini did not make: Gemini 3 and later refuse a call without a signature.
+ */
+export const NOT_FROM_GEMINI = 'skip_thought_signature_validator';
+
+/** Name of Gemini's signatures in OpenRouter's format; the id is that of the signed call. */
+const SIGNATURE_FORMAT = 'google-gemini-v1';
+
+/** Returns the details of an answer with calls, with the marker in place of a missing signature of Gemini. */
+export function withGeminiSignature(details: unknown, [first]: readonly unknown[]): unknown {
+  const known: readonly unknown[] = Array.isArray(details) ? details : [];
+  const isSigned = known.some(
+    (each) =>
+      isObject(each) && each.format === SIGNATURE_FORMAT && each.type === 'reasoning.encrypted',
+  );
+  if (isSigned || !isObject(first)) return details;
+  const marker = { type: 'reasoning.encrypted', data: NOT_FROM_GEMINI, id: first.id };
+  return [...known, { ...marker, format: SIGNATURE_FORMAT, index: known.length }];
+}

@@ -37,10 +37,29 @@ export function withToolCalls(
     if (calls.length === 0) return others;
     ids.beginTurn();
     const sent = calls.map((call: unknown) => withCall(call, ids, refused.inNames));
-    return { ...others, tool_calls: sent };
+    return { ...withSentIds(others, calls, sent), tool_calls: sent };
   });
   return withResults(withIds);
 }
+
+/** Renames calls in the details of reasoning, which name the call that they belong to. */
+function withSentIds(
+  message: ChatMessage,
+  given: readonly unknown[],
+  sent: readonly unknown[],
+): ChatMessage {
+  const { reasoning_details: details } = message;
+  if (!Array.isArray(details)) return message;
+  const renamed = new Map(sent.map((call, at) => [idOf(given[at]), idOf(call)]));
+  return {
+    ...message,
+    reasoning_details: details.map((each: unknown) =>
+      isObject(each) && renamed.has(each.id) ? { ...each, id: renamed.get(each.id) } : each,
+    ),
+  };
+}
+
+const idOf = (call: unknown): unknown => (isObject(call) ? call.id : undefined);
 
 /**
  * Puts one result after each call, and leaves out results whose call is missing in earlier turns: providers

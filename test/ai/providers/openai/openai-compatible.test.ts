@@ -246,6 +246,60 @@ describe('conversation', () => {
     expect(bodyOf('openai', { ...asked, messages: [asking] }, OWN).messages).toEqual([asking]);
   });
 
+  test('MiniMax receives one message of instructions, at the beginning', () => {
+    const system = { role: 'system', content: 'Be short.' };
+    const developer = { role: 'developer', content: [{ type: 'text', text: 'Be kind.' }] };
+    const first = { role: 'system', content: 'Be short.\nBe kind.' };
+    expect(sentTo('minimax', AT.baseUrl, system, user, developer)).toEqual([first, user]);
+    expect(sentTo('groq', AT.baseUrl, system, user, system)).toEqual([system, user, system]);
+    const request = { model: 'minimax/minimax-m3', messages: [system, system, user] };
+    expect(bodyOf('openrouter', request).messages).toHaveLength(2);
+  });
+
+  test.each<ProviderName>(['minimax', 'openrouter'])(
+    'tools are declared to %s with parameters',
+    (name) => {
+      const tools = [{ type: 'function', function: { name: 'now' } }];
+      expect(bodyOf(name, { ...REQUEST, tools }).tools[0].function).toEqual({
+        name: 'now',
+        parameters: { type: 'object', properties: {} },
+      });
+    },
+  );
+
+  describe('calls at a Gemini of OpenRouter', () => {
+    const signature = (id: string, data: string) => ({
+      ...{ type: 'reasoning.encrypted', data, id, format: 'google-gemini-v1', index: 0 },
+    });
+    const sentBy = (model: string, ...messages: ChatMessage[]) =>
+      bodyOf('openrouter', { model, messages }).messages;
+
+    test('calls of another model have the marker for a missing signature', () => {
+      const marker = signature('a', 'skip_thought_signature_validator');
+      const [said] = sentBy('google/gemini-3.8-flash', calling('a', 'b'));
+      expect(said.reasoning_details).toEqual([marker]);
+      expect(sentBy('google/gemini-2.5-flash', calling('a'))[0]).toEqual(calling('a'));
+    });
+
+    test('a signature names its call, also if the id of the call is replaced', () => {
+      const turn = (data: string) => ({
+        ...calling('tool_0'),
+        reasoning_details: [signature('tool_0', data)],
+      });
+      const messages = [turn('one'), result('tool_0'), turn('two'), result('tool_0')];
+      const [one, , two] = sentBy('google/gemini-3.8-flash', ...messages);
+      expect(one).toEqual(turn('one'));
+      expect(two.tool_calls[0].id).not.toBe('tool_0');
+      expect(two.reasoning_details).toEqual([signature(two.tool_calls[0].id, 'two')]);
+    });
+  });
+
+  test('the last four marks for the cache are sent to OpenRouter', () => {
+    const part = { type: 'text', text: 'a', cache_control: { type: 'ephemeral' } };
+    const [said] = sentTo('openrouter', AT.baseUrl, { role: 'user', content: Array(5).fill(part) });
+    expect(said.content).toEqual([{ type: 'text', text: 'a' }, ...Array(4).fill(part)]);
+  });
+
   test('images of a result follow as a message of the user', () => {
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
     const messages = sentTo(
@@ -309,7 +363,8 @@ describe('conversation', () => {
     ['o4-mini', { reasoning_effort: 'high' }],
     ['gpt-4', { temperature: 0 }],
   ])('%s is asked with tools and %j', (model, settings) => {
-    const tools = [{ type: 'function', function: { name: 'f' } }];
+    const parameters = { type: 'object', properties: {} };
+    const tools = [{ type: 'function', function: { name: 'f', parameters } }];
     const asked = { ...REQUEST, model, tools, reasoning_effort: 'high', temperature: 0 };
     expect(bodyOf('openai', asked, OWN)).toEqual({ ...REQUEST, model, tools, ...settings });
   });

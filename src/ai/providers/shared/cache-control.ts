@@ -1,10 +1,10 @@
 import { isObject, type JsonObject } from '../../../lib/json.js';
 
-/** Parts of a request that Anthropic caches at most; it refuses more. */
+/** Parts of a request that Anthropic caches at most; it refuses more, also behind OpenRouter. */
 const MAX_MARKED = 4;
 
 /** Returns a request whose last parts alone are marked for the cache, which hold what is before them. */
-export function withinCacheBounds(body: JsonObject): JsonObject {
+export function withinCacheBounds<T extends JsonObject>(body: T): T {
   const { tools, system, messages } = body;
   let excess = marked([tools, system, messages]) - MAX_MARKED;
   if (excess <= 0) return body;
