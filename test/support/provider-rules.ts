@@ -279,6 +279,7 @@ function parts(content: Json, role: string, rules: typeof OPENAI): void {
   for (const part of content) {
     check(rules.cacheControl || part.cache_control === undefined, 'cache_control');
     check(part.type !== 'refusal', 'a part of the type refusal');
+    check(!/^data:[^,]*,$/.test(part.image_url?.url ?? ''), 'an image without data');
     check(part.type !== 'image_url' || (role === 'user' && rules.images), `an image of ${role}`);
   }
   const isText = content.every(({ type }: Json) => type === 'text');
@@ -401,6 +402,7 @@ function anthropicBlock(block: Json, role: string): void {
     case 'image':
       check(role === 'user', 'an image of an assistant');
       if (block.source.type === 'url') return;
+      check(block.source.data !== '', 'image cannot be empty');
       if (block.source.data.startsWith('iVBORw0KGgo')) {
         check(block.source.media_type === 'image/png', 'the image appears to be a image/png image');
       }
@@ -446,6 +448,8 @@ function gemini(model: string, body: Json): void {
   );
   for (const { functionDeclarations: declared } of body.tools ?? []) {
     declaredOnce(declared.map(({ name }: Json) => name));
+    for (const { name } of declared)
+      check(/^[A-Za-z_][\w.:-]{0,63}$/.test(name), 'Invalid function name');
     for (const { parametersJsonSchema: schema } of declared) {
       if (schema !== undefined) objectSchema(schema, 'parametersJsonSchema');
     }
@@ -477,6 +481,7 @@ function geminiPart({ text, inlineData, fileData, functionCall, functionResponse
   if (functionCall) return check(isObject(functionCall.args), 'args');
   if (functionResponse) return check(isObject(functionResponse.response), 'response');
   if (inlineData) {
+    check(inlineData.data !== '', 'Unable to process input image');
     return check(/^image\/(png|jpeg|webp|heic|heif)$/.test(inlineData.mimeType), 'mimeType');
   }
   if (fileData) return;

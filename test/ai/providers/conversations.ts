@@ -43,6 +43,7 @@ export function refusedBy(server: ServerName, model: string, given: ChatBody): s
 
 const PNG = 'data:image/png;base64,iVBORw0KGgo=';
 const IMAGES = [
+  'data:image/png;base64,',
   PNG,
   'data:image/heic;base64,AAAA',
   'data:image/gif;base64,R0lGODlh',
@@ -244,7 +245,7 @@ function randomSettings(random: Random): Omit<ChatBody, 'messages'> {
   const tools = Array.from({ length: random.below(5) }, (_, at) => {
     const parameters = random.pick(SCHEMAS);
     const named = {
-      name: `tool_${random.isOneIn(5) ? 0 : at}`,
+      name: `${random.isOneIn(5) ? '1st_' : ''}tool_${random.isOneIn(5) ? 0 : at}`,
       ...(parameters !== undefined && { parameters }),
       ...(random.isOneIn(5) && { description: null }),
       ...(random.isOneIn(5) && { strict: true }),

@@ -414,6 +414,19 @@ describe('settings', () => {
     expect(() => config({ type: 'grammar' })).toThrow(refused);
   });
 
+  test('tools are declared by names that Gemini takes', () => {
+    const body = sent({
+      tools: [tool('21st_builder'), tool('a b/c'), tool('github.issues:list')],
+      tool_choice: { type: 'function', function: { name: '21st_builder' } },
+    });
+    expect(body.tools[0].functionDeclarations.map(({ name }: { name: string }) => name)).toEqual([
+      '_21st_builder',
+      'a_b_c',
+      'github.issues:list',
+    ]);
+    expect(body.toolConfig.functionCallingConfig.allowedFunctionNames).toEqual(['_21st_builder']);
+  });
+
   test('a JSON answer is requested beside tools only where Gemini takes both', () => {
     const asked = { tools: [tool('f')], response_format: { type: 'json_object' } };
     const format = (model: string, more: object = {}) =>

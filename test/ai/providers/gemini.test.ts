@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../../../src/ai/completion/completion.js';
 import { gemini } from '../../../src/ai/providers/gemini/gemini.js';
+import type { JsonObject } from '../../../src/lib/json.js';
 
 const REQUEST: ChatRequest = {
   model: 'gemini-3.8-flash',
@@ -291,6 +292,19 @@ describe('stream', () => {
       {},
     ]);
     expect(chunks.at(-1).choices[0].finish_reason).toBe('tool_calls');
+  });
+
+  test('a call has the name by which the client declared the tool', () => {
+    const tools = ['21st_builder', '_now', 'now'].map((name) => ({
+      type: 'function',
+      function: { name },
+    }));
+    const called = ['_21st_builder', '_now', 'now', 'other'].map((name) => ({
+      functionCall: { name },
+    }));
+    const { deltas } = streamed({ tools }, generated(called, 'STOP'));
+    const names = deltas[0].tool_calls.map((each: { function: JsonObject }) => each.function.name);
+    expect(names).toEqual(['21st_builder', '_now', 'now', 'other']);
   });
 
   test('a stream ends with the usage if it is requested', () => {

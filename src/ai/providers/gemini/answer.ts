@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod';
 import { tryParseJson } from '../../../lib/json.js';
+import type { ChatRequest } from '../../completion/completion.js';
 import { ProviderError, type ProviderFailure } from '../../completion/provider-error.js';
 import { toolCall, type FinishReason, type ToolCall, type Used } from '../shared/openai-format.js';
 import { geminiError } from './error.js';
 import { toJson } from './json.js';
+import { declaredName } from './names.js';
 
 const part = z.object({
   text: z.string().nullish(),
@@ -60,7 +62,10 @@ interface SignedToolCall extends ToolCall {
   readonly extra_content?: { readonly google: { readonly thought_signature: string } };
 }
 
-export function readParts(candidate: GeminiCandidate | undefined): {
+export function readParts(
+  candidate: GeminiCandidate | undefined,
+  request: ChatRequest,
+): {
   text: string;
   calls: SignedToolCall[];
   thoughts: string;
@@ -73,7 +78,7 @@ export function readParts(candidate: GeminiCandidate | undefined): {
     if (call) {
       const json = toJson(call.args ?? {}, 'garbage');
       calls.push({
-        ...toolCall(call.id || `call_${randomUUID()}`, call.name, json),
+        ...toolCall(call.id || `call_${randomUUID()}`, declaredName(call.name, request), json),
         ...(signature && { extra_content: { google: { thought_signature: signature } } }),
       });
     } else if (said) {

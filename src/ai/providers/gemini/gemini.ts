@@ -28,7 +28,7 @@ export const gemini: ProviderAdapter = {
 
   readAnswer(text, request) {
     const { candidates, usageMetadata } = readGemini(text);
-    const { text: content, calls } = readParts(candidates?.[0]);
+    const { text: content, calls } = readParts(candidates?.[0], request);
     const reason = finishReason(candidates?.[0]?.finishReason, {
       said: content !== '',
       called: calls.length > 0,

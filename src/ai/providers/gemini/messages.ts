@@ -11,6 +11,7 @@ import {
   NO_TEXT,
   withReadImages,
 } from '../shared/left-out.js';
+import { REFUSED_IN_NAMES } from './names.js';
 import { NOT_FROM_GEMINI } from '../shared/reasoning.js';
 import { parseArguments, parseObject, withToolCalls } from '../shared/tool-calls.js';
 
@@ -48,9 +49,6 @@ const toolCalls = z
   .nullish();
 
 const NEEDS_NO_SIGNATURE = /^gemini-[12]\b/;
-
-/** Characters that Gemini refuses in the name of a function. */
-const REFUSED_IN_NAMES = /[^\w.:-]/g;
 
 /** Converts a conversation. @throws ProviderError `bad_request` for messages that Gemini cannot express. */
 export function toContents({ model, messages: given }: Pick<ChatRequest, 'model' | 'messages'>): {

@@ -3,6 +3,7 @@ import type { ChatRequest } from '../../completion/completion.js';
 import { badRequest, parsed } from './input.js';
 import { toJson } from './json.js';
 import { toContents } from './messages.js';
+import { geminiName } from './names.js';
 import { isObject } from '../../../lib/json.js';
 import { parameterSchema } from '../shared/tool-schema.js';
 
@@ -85,7 +86,7 @@ function functionDeclarations(tools: unknown): readonly object[] | undefined {
   const declared = parsed(functionTools, tools);
   if (!declared?.length) return undefined;
   return declared.map(({ function: { name, description, parameters } }) => ({
-    name,
+    name: geminiName(name),
     description: description ?? undefined,
     // This field takes any JSON Schema; `parameters` takes only Google's subset.
     parametersJsonSchema: isObject(parameters)
@@ -103,7 +104,7 @@ function toolConfig(choice: unknown, hasTools: boolean): object | undefined {
     throw badRequest();
   }
   if (typeof chosen === 'object') {
-    const { name } = chosen.function;
+    const name = geminiName(chosen.function.name);
     return { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: [name] } };
   }
   const mode = { auto: 'AUTO', none: 'NONE', required: 'ANY' }[chosen];

@@ -21,7 +21,10 @@ export class GeminiStream implements StreamReader {
   #reason: string | undefined;
   #calls = 0;
 
+  readonly #request: ChatRequest;
+
   constructor(request: ChatRequest) {
+    this.#request = request;
     this.#chunks = new ChunkWriter(request, `chatcmpl-${randomUUID()}`, request.model);
   }
 
@@ -53,7 +56,7 @@ export class GeminiStream implements StreamReader {
   }
 
   #readParts(candidate: GeminiCandidate | undefined): string[] {
-    const { text, calls, thoughts } = readParts(candidate);
+    const { text, calls, thoughts } = readParts(candidate, this.#request);
     this.bytes += bytesOf(text, thoughts, ...calls.map((call) => call.function.arguments));
     if (text === '' && calls.length === 0) return [];
     const indexed = calls.map((call) => ({ index: this.#calls++, ...call }));

@@ -33,16 +33,20 @@ export function withReadImages(content: unknown, isRead: (part: unknown) => bool
 export const isLenient = ({ role }: ChatMessage, at: number, currentTurn: number): boolean =>
   at < currentTurn || role === 'tool';
 
-/** Reports whether a part is anything but an image inside the message of another type. */
+/** Reports whether a part is anything but an image inside the message of another type, or without data. */
 export function hasTypeOf(types: ReadonlySet<string>, part: unknown): boolean {
   const type = imageTypeOf(part);
   return type === undefined || types.has(type);
 }
 
-/** Returns the media type of an image inside the message; undefined for an image behind an address. */
+/**
+ * Returns the media type of an image inside the message, empty for one without data, such as a screenshot that
+ * failed; undefined for an image behind an address.
+ */
 function imageTypeOf(part: unknown): string | undefined {
   const image = isObject(part) && isObject(part.image_url) ? part.image_url : {};
   const url = typeof image.url === 'string' ? image.url.slice(0, MAX_HEAD_LENGTH) : '';
+  if (/^data:[^,]*,\s*$/i.test(url)) return '';
   return /^data:([^;,]+)/i.exec(url)?.[1]?.toLowerCase();
 }
 

@@ -91,12 +91,12 @@ function withCall(call: unknown, ids: CallIds, refusedInNames = /[^\w-]/g): unkn
     ...call,
     id: ids.ofCall(call.id),
     type: 'function',
-    function: { name: nameOf(name, refusedInNames), arguments: objectJson(json) },
+    function: { name: sentName(name, refusedInNames), arguments: objectJson(json) },
   };
 }
 
 /** Returns a name that the provider takes; a model may have called a tool that nobody declared. */
-function nameOf(name: unknown, refused: RegExp): string {
+export function sentName(name: unknown, refused: RegExp): string {
   const given = typeof name === 'string' ? name : '';
   return given.replace(refused, '_').slice(0, MAX_NAME_LENGTH) || 'unknown';
 }
