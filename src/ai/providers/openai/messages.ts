@@ -49,7 +49,7 @@ export function messagesFor(rules: ServerRules, request: ChatRequest): ChatMessa
     if (next) sent.push(next);
   }
   addImages();
-  return sent;
+  return sent.length > 0 ? sent : [{ role: 'user', content: NO_TEXT }];
 }
 
 const isInstruction = ({ role }: ChatMessage): boolean => role === 'system' || role === 'developer';

@@ -169,6 +169,7 @@ describe('conversation', () => {
   test('an answer without content and calls is left out', () => {
     const nothing = { role: 'assistant', content: null, reasoning_content: 'Hm.' };
     expect(sentTo('openai', OWN, nothing, answer)).toEqual([answer]);
+    expect(sentTo('openai', OWN, nothing)).toEqual([{ role: 'user', content: '(no text)' }]);
   });
 
   test('a long id of a call is shortened, also in its result, and stays the same', () => {
