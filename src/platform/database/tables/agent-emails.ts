@@ -55,6 +55,11 @@ export const agentEmails = table(
     index('agent_emails_user_received', ['user_id', 'received_at', 'id']),
     index('agent_emails_due', ['due_at'], { settled_at: null }),
     index('agent_emails_settled', ['settled_at'], { settled_at: { [Op.ne]: null } }),
+    index('agent_emails_unasked', ['agent_id', 'received_at'], {
+      settled_at: { [Op.ne]: null },
+      conversation: null,
+    }),
+    index('agent_emails_unread', ['agent_id'], { status: 'received' }),
   ],
   ownedThrough('user_id'),
 );
