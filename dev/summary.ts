@@ -65,7 +65,12 @@ export function summary(
       ? []
       : [`export INTERNAL_API_KEY=${isFirst ? env.INTERNAL_API_KEY : keyIn(dataDir)}`]),
     ...(ownDocker === undefined ? [] : [`export DOCKER_HOST=${ownDocker}`]),
-    tour({ webUrl, backendUrl, hasProvider: Object.keys(ai.providers).length > 0 }),
+    tour({
+      webUrl,
+      backendUrl,
+      hasProvider: Object.keys(ai.providers).length > 0,
+      hasVideos: isSet(env, 'VIDEO_API_TOKEN') && isSet(env, 'VIDEO_MODEL'),
+    }),
     '',
     'Ctrl-C stops everything.',
   ];

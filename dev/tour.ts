@@ -4,13 +4,15 @@ export interface TourFacts {
   readonly backendUrl: string;
   /** True if an AI provider is set up, which the agent needs to answer. */
   readonly hasProvider: boolean;
+  /** True if a provider of videos is set up. */
+  readonly hasVideos: boolean;
 }
 
 /**
  * Returns commands to paste into another terminal, from creating an account to an agent that answers.
  * They need bash or zsh, curl, Node and INTERNAL_API_KEY.
  */
-export function tour({ backendUrl, hasProvider, webUrl }: TourFacts): string {
+export function tour({ backendUrl, hasProvider, hasVideos, webUrl }: TourFacts): string {
   return `setopt interactivecomments 2>/dev/null || true   # zsh needs it, bash does not have it
 WEB=${webUrl} BACKEND=${backendUrl} COOKIES=$(mktemp)
 pretty() { node -e 'const text = require("fs").readFileSync(0, "utf8"); try { console.log(JSON.stringify(JSON.parse(text), null, 2)) } catch { console.log(text || "No answer") }'; }
@@ -36,7 +38,28 @@ web /api/agents/$AGENT_ID/open -X POST
 
 ${hasProvider ? ANSWERS : WITHOUT_ANSWERS}
 
-# Stop it, start it, see what was done to it, and take it away
+# The agents, as an MCP client lists them with an API key
+API_KEY=$(web /api/keys -d '{"name": "tour", "scopes": ["agents"]}' | field key)
+curl -s "$BACKEND/api/hostmcp/tools" -H "authorization: Bearer $API_KEY" -H 'content-type: application/json' \
+  -d '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "agents_list", "arguments": {}}}' | pretty
+
+# An invite code, which invites once
+CODE=$(backend /api/invite/generate -d '{"uses": 1}' | field code)
+backend /api/invite/validate -d '{"code": "'$CODE'"}'
+backend /api/invite/validate -d '{"code": "'$CODE'"}'
+
+# The data feeds, and the first lines of one
+web /api/datafeeds
+web "/api/datafeeds?feed=hacker-news" | sed -n 1,25p
+
+${hasVideos ? VIDEO : WITHOUT_VIDEO}
+
+# All agents in one graph, and the first steps of the first piece of work
+web /api/mission-control/fleet/graph
+TRACE_ID=$(web /api/mission-control/fleet/traces | field 'traces.at(-1).id')
+web "/api/mission-control/fleet/traces?id=$TRACE_ID" | sed -n 1,40p
+
+# Stop the agent, start it, list its operations, and remove it
 web "/api/agents/$AGENT_ID/stop?wait=60" -X POST
 web "/api/agents/$AGENT_ID/start?wait=60" -X POST
 web /api/agents/$AGENT_ID/operations
@@ -61,3 +84,11 @@ const WITHOUT_ANSWERS = `# Its log, and a file in its workspace. To ask it somet
 backend "/api/logs/$AGENT_ID/history?limit=20"
 web /api/browse/write -d '{"agentId": "'$AGENT_ID'", "path": "notes/today.md", "content": "hello"}'
 web "/api/browse/read?agentId=$AGENT_ID&path=notes/today.md"`;
+
+const VIDEO = `# A video of one second, and its file
+VIDEO_ID=$(web /api/generate-video -d '{"prompt": "A sunrise over the sea", "duration": 1}' | field video.id)
+until web "/api/generate-video?id=$VIDEO_ID" | grep -qE '"status": "(completed|failed|cancelled)"'; do sleep 2; done
+web "/api/generate-video?id=$VIDEO_ID"
+curl -s -b $COOKIES "$WEB/api/generate-video/$VIDEO_ID/file" -o sunrise.mp4`;
+
+const WITHOUT_VIDEO = '# To have a video made, set up a provider of videos (README.md)';

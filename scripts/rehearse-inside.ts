@@ -226,7 +226,7 @@ async function takeTour(): Promise<void> {
     internalApiKey: await internalApiKey(),
     userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
   };
-  await new AgentTour(facts, visit).go();
+  await new AgentTour(facts, { visit }).go();
 }
 
 /** Opens an agent's own address, whose certificate the proxy makes at this moment. @throws StartFailure */

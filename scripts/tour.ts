@@ -1,5 +1,6 @@
-// Creates an agent on the platform that `npm start` runs, uses it and removes it, and shows every request:
+// Uses an agent and the other parts of the platform that `npm start` runs, and shows every request:
 // npm run tour
+import { readLocalChain } from '../dev/chain/local-chain.js';
 import { StartFailure } from '../dev/failure.js';
 import { secretsFile } from '../dev/secrets.js';
 import { readSettings } from '../dev/settings.js';
@@ -16,5 +17,6 @@ async function main(): Promise<void> {
     backendUrl,
     internalApiKey: internalApiKeys[0] ?? '',
     secretsFile: secretsFile(dataDir),
+    chain: readLocalChain(dataDir),
   }).go();
 }

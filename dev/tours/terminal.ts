@@ -13,6 +13,9 @@ const TIMEOUT_MS = 180_000;
 const POLL_MS = 1_000;
 const POLLED_MS = 5 * 60_000;
 
+/** Lines of an answer that are shown. */
+const SHOWN_LINES = 60;
+
 /** An HTTP request. */
 export interface TourRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -57,7 +60,7 @@ export class Terminal {
     return answer;
   }
 
-  /** Works like `ask`, but returns undefined, without showing the answer, for one status. */
+  /** Works like `ask`, but returns undefined, without showing the answer, for one error status. */
   async askUnless(status: number, asked: TourRequest): Promise<Answer | undefined> {
     const answer = await this.#send(asked);
     if (answer.status === status) return undefined;
@@ -98,7 +101,10 @@ export class Terminal {
   }
 
   #show({ body, status }: Answer): void {
-    say(`${status} ${this.#hidden(JSON.stringify(body, undefined, 2) ?? '')}`);
+    const lines = this.#hidden(JSON.stringify(body, undefined, 2) ?? '').split('\n');
+    say(`${status} ${lines.slice(0, SHOWN_LINES).join('\n')}`);
+    const left = lines.length - SHOWN_LINES;
+    if (left > 0) say(`… and ${left} more lines`);
   }
 
   #curlOf({ body, from, headers = {}, method, url }: TourRequest): string {

@@ -1,8 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { getAddress } from 'viem';
+import { signMessage } from 'viem/accounts';
+import { createSiweMessage } from 'viem/siwe';
 import * as z from 'zod';
+import type { LocalChain } from '../chain/local-chain.js';
 import { StartFailure } from '../failure.js';
 import { say } from '../report.js';
-import type { Terminal, TourRequest } from './terminal.js';
+import type { Answer, Terminal, TourRequest } from './terminal.js';
 
 /** The platform's addresses and keys for a tour. */
 export interface PlatformFacts {
@@ -15,6 +19,7 @@ export interface PlatformFacts {
   readonly userAgent?: string;
 }
 
+const challenge = z.object({ nonce: z.string() });
 const account = z.object({ user: z.object({ id: z.string() }) });
 const provisioned = z.object({ agent: z.object({ id: z.string() }) });
 const agentState = z.object({
@@ -25,11 +30,14 @@ const agentState = z.object({
 export class TourUser {
   readonly #facts: PlatformFacts;
   readonly #terminal: Terminal;
+  readonly #variable: string;
   #cookie = '';
 
-  constructor(facts: PlatformFacts, terminal: Terminal) {
+  /** @param variable the shell variable that stands for the session's cookie on the screen. */
+  constructor(facts: PlatformFacts, terminal: Terminal, variable = 'COOKIE') {
     this.#facts = facts;
     this.#terminal = terminal;
+    this.#variable = variable;
     terminal.hide('INTERNAL_API_KEY', facts.internalApiKey);
   }
 
@@ -47,18 +55,39 @@ export class TourUser {
     const email = `ada-${randomBytes(4).toString('hex')}@example.com`;
     const password = 'correct horse battery';
     await terminal.ask(this.web('POST', '/api/register', { name: 'Ada', email, password }));
-    const { headers } = await terminal.ask(
-      this.web('POST', '/api/auth/login', { email, password }),
-    );
-    this.#cookie = [headers['set-cookie'] ?? []].flat()[0]?.split(';')[0] ?? '';
-    say(`\nCOOKIE='${this.#cookie}'`);
-    terminal.hide('COOKIE', this.#cookie);
+    this.#keepSession(await terminal.ask(this.web('POST', '/api/auth/login', { email, password })));
     const { body } = await terminal.ask(this.web('GET', '/api/auth/session'));
     const { id } = account.parse(body).user;
     await terminal.ask(
       this.backend('POST', '/api/subscriptions/deploy', { userId: id, plan: 'solo' }),
     );
     return id;
+  }
+
+  /** Signs in with an account of the chain, whose wallet the user then has. */
+  async signInByWallet(
+    { address: signer, privateKey }: LocalChain['accounts'][number],
+    chainId: number,
+  ): Promise<void> {
+    const { body } = await this.#terminal.ask(this.web('GET', '/api/auth/nonce'));
+    const { nonce } = challenge.parse(body);
+    const { host, origin } = new URL(this.#facts.webUrl);
+    const address = getAddress(signer);
+    const message = createSiweMessage({
+      domain: host,
+      uri: origin,
+      version: '1',
+      address,
+      chainId,
+      nonce,
+      issuedAt: new Date(),
+    });
+    const signature = await signMessage({ message, privateKey });
+    this.#keepSession(
+      await this.#terminal.ask(
+        this.web('POST', '/api/wallet-auth', { address, message, signature }),
+      ),
+    );
   }
 
   /** Creates an agent and waits until the agent runs. @returns the agent's id. @throws StartFailure */
@@ -99,5 +128,11 @@ export class TourUser {
     const { backendUrl, internalApiKey } = this.#facts;
     const headers = { authorization: `Bearer ${internalApiKey}` };
     return { method, url: `${backendUrl}${path}`, headers, body };
+  }
+
+  #keepSession({ headers }: Answer): void {
+    this.#cookie = [headers['set-cookie'] ?? []].flat()[0]?.split(';')[0] ?? '';
+    say(`\n${this.#variable}='${this.#cookie}'`);
+    this.#terminal.hide(this.#variable, this.#cookie);
   }
 }

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { keptPorts } from '../../dev/kept-ports.js';
 import { runningEnvironment } from '../../dev/running-environment.js';
 import { loadSecrets } from '../../dev/secrets.js';
+import { PATH_USD } from '../../src/money/chain/tempo.js';
 import { Database } from '../../src/platform/database/database.js';
 import { ringOf } from '../../src/platform/secrets/key-ring.js';
 import { SecretBox } from '../../src/platform/secrets/secret-box.js';
@@ -52,13 +53,21 @@ test(
     first.kill('SIGINT');
     expect(await first.ended).toBe(0);
 
-    const second = place.start(agents);
+    const second = place.start({
+      ...agents,
+      PLATFORM_TOKEN_ADDRESS: PATH_USD,
+      VIDEO_API_TOKEN: 'local',
+    });
     await second.printed(RUNNING);
     await runMoneyTour('agents');
     const tour = place.startBeside('tour');
     expect(await tour.ended, tour.output).toBe(0);
     expect(tour.output).toContain('No AI provider is set up, so the tour skips the question');
     expect(tour.output).toMatch(/"operation": "start",\s+"status": "succeeded"/);
+    expect(tour.output).toMatch(/"valid": true,[^]*"valid": false,/);
+    for (const shown of ['agents_list', 'sunrise.mp4', 'ffplay "http:', '"spans": [']) {
+      expect(tour.output).toContain(shown);
+    }
     second.kill('SIGTERM');
     expect(await second.ended).toBe(0);
   },

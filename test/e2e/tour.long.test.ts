@@ -1,7 +1,10 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type { temporal } from '@temporalio/proto';
@@ -10,6 +13,7 @@ import { ensureAgentImage } from '../../dev/agent-image/build-openclaw.js';
 import { tour } from '../../dev/tour.js';
 import { AGENT_RUNTIME_VERSION } from '../../src/agents/lifecycle/settings.js';
 import { readSettings } from '../../dev/settings.js';
+import { tryParseJson } from '../../src/lib/json.js';
 import { connectDocker } from '../../src/docker/containers/docker-client.js';
 import { provisionAgentId, superviseAgentId } from '../../workflows/ids.js';
 import { RealPlatform } from './platform.js';
@@ -18,24 +22,37 @@ import { until } from '../support/until.js';
 const ANSWER = 'I am the agent of this tour.';
 const FILE = 'notes/today.md';
 
-let provider: Server;
 const STARTED = /^(succeeded|running)$/;
+const FEEDS = path.join(tmpdir(), `aps-tour-feeds-${process.pid}.json`);
+const RSS = `<rss version="2.0"><channel><title>News</title>
+  <item><guid>1</guid><title>The tour has arrived</title></item></channel></rss>`;
+
+let provider: Server;
 
 let platform: RealPlatform;
 
 beforeAll(async () => {
   provider = createServer((request, response) => {
+    if (request.url === '/rss') {
+      response.setHeader('content-type', 'application/rss+xml').end(RSS);
+      return;
+    }
     complete(request, response).catch(() => response.destroy());
   });
   provider.listen(0, '127.0.0.1');
   await once(provider, 'listening');
   const { port } = provider.address() as AddressInfo; // a TCP listener's port
+  const feed = { id: 'hacker-news', name: 'News', description: 'News', kind: 'rss' };
+  await writeFile(FEEDS, JSON.stringify([{ ...feed, url: `http://127.0.0.1:${port}/rss` }]));
   platform = await RealPlatform.make({
     AGENT_RUNTIME_IMAGE: process.env.AGENT_RUNTIME_IMAGE ?? (await openClawImage()),
     AI_PROVIDER: 'openrouter',
     OPENROUTER_BASE_URL: `http://127.0.0.1:${port}/v1`,
     OPENROUTER_API_KEY: 'key-of-the-stub',
     AGENT_EGRESS: 'guarded',
+    DATAFEEDS_FILE: FEEDS,
+    OUTBOUND_ALLOW: `127.0.0.1:${port}`,
+    VIDEO_API_TOKEN: 'local',
   });
   await platform.start();
 }, 20 * 60_000);
@@ -44,10 +61,11 @@ afterAll(async () => {
   await platform?.close();
   provider?.closeAllConnections();
   provider?.close();
+  await rm(FEEDS, { force: true });
 });
 
 test('npm start prints the tour for its own addresses', () => {
-  expect(platform.output).toContain(tour({ hasProvider: true, ...addresses() }));
+  expect(platform.output).toContain(tour({ hasProvider: true, hasVideos: true, ...addresses() }));
 });
 
 test('npm start and the list of hosts report what agents can reach', async () => {
@@ -65,12 +83,16 @@ test('npm start and the list of hosts report what agents can reach', async () =>
 });
 
 test('the tour works as written on real OpenClaw and is visible in Temporal', async () => {
-  const printed = await paste(tour({ hasProvider: true, ...addresses() }));
+  const printed = await paste(tour({ hasProvider: true, hasVideos: true, ...addresses() }));
   // Each answer is printed over several lines, from its `{` on.
-  const answers = printed.split(/\n(?=\{)/).map((text) => JSON.parse(text));
+  // The commands print only the first lines of two answers.
+  const answers = printed
+    .split(/\n(?=\{)/)
+    .map((text) => JSON.parse(tryParseJson(text) === undefined ? JSON.stringify(text) : text));
   const [account, login, plan, running, opened, answer, log, ...rest] = answers;
   const [written, seen, changed, committed, commits, rewritten, differs, ...last] = rest;
-  const [stop, start, history, removal] = last;
+  const [mcp, invite, again, feeds, feed, video, graph, trace, ...end] = last;
+  const [stop, start, history, removal] = end;
   expect(account).toMatchObject({ email: 'ada@example.com', name: 'Ada' });
   expect(login).toMatchObject({ ok: true });
   expect(plan).toMatchObject({ success: true, plan: 'solo' });
@@ -89,6 +111,16 @@ test('the tour works as written on real OpenClaw and is visible in Temporal', as
   expect(commits).toMatchObject({ commits: [{ hash: committed.hash, subject: 'notes' }] });
   expect(rewritten).toMatchObject({ ok: true, size: 7 });
   expect(differs).toMatchObject({ ok: true, unstaged: expect.stringContaining('+goodbye') });
+  expect(JSON.parse(mcp.result.content[0].text)).toMatchObject([{ id: running.agent.id }]);
+  expect(invite).toMatchObject({ valid: true, remaining: 0 });
+  expect(again).toMatchObject({ valid: false });
+  expect(feeds).toMatchObject({ feeds: [{ id: 'hacker-news' }], count: 1 });
+  expect(JSON.stringify(feed)).toContain('The tour has arrived');
+  expect(video).toMatchObject({ video: { status: 'completed', contentType: 'video/mp4' } });
+  expect(graph.nodes).toContainEqual(
+    expect.objectContaining({ id: running.agent.id, type: 'agent', status: 'running' }),
+  );
+  expect(JSON.stringify(trace)).toContain('spans');
   expect(stop).toMatchObject({ operation: 'stop', status: 'succeeded' });
   // On a busy machine, OpenClaw takes longer to start than the request may wait.
   expect(start).toMatchObject({ operation: 'start', status: expect.stringMatching(STARTED) });
@@ -126,6 +158,7 @@ function updatesIn(events: readonly temporal.api.history.v1.IHistoryEvent[]) {
 /** Runs commands as a terminal would, but stops at the first failure. */
 async function paste(commands: string): Promise<string> {
   const run = promisify(execFile)('bash', ['-euo', 'pipefail', '-c', commands], {
+    cwd: platform.place.stateHome,
     env: { ...process.env, INTERNAL_API_KEY: platform.internalApiKey },
     timeout: 480_000,
   });
