@@ -430,7 +430,8 @@ describe('a look', () => {
     });
 
   test('ends sources of another content type, and those whose stream is removed', async () => {
-    const [page, gone, good] = await Promise.all([1, 2, 3].map(() => site.stream(ada)));
+    const owner = await site.holder();
+    const [page, gone, good] = await Promise.all([1, 2, 3].map(() => site.stream(owner)));
     if (!page || !gone || !good) throw new Error('three streams were created');
     const sources = await Promise.all([
       connectSource(site.icecastUrl, { ...page, contentType: 'text/html' }),
