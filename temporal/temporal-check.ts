@@ -1,8 +1,8 @@
-import { Connection } from '@temporalio/client';
 import { checkOf, failure, ok, type Check } from '../src/doctor/check.js';
 import { UnavailableError } from '../src/lib/errors.js';
 import { temporalSettings } from '../src/platform/temporal/settings.js';
 import { temporalConnection } from './connection.js';
+import { lazyConnection } from './lazy-connection.js';
 import { addressOf, ATTEMPT_MS, checkNamespace, UnknownNamespaceError } from './start-check.js';
 
 /** Checks that Temporal answers and has the namespace. */
@@ -12,7 +12,10 @@ export const temporalCheck: Check = checkOf(
   async ({ temporal }) => {
     const place = temporalConnection(temporal);
     const { connectionOptions, namespace } = place;
-    const connection = Connection.lazy({ ...connectionOptions, connectTimeout: ATTEMPT_MS });
+    const { close, connection } = lazyConnection({
+      ...connectionOptions,
+      connectTimeout: ATTEMPT_MS,
+    });
     try {
       await checkNamespace(connection, place);
       return [ok(`Temporal answers at ${addressOf(place)}, and has the namespace "${namespace}".`)];
@@ -21,7 +24,7 @@ export const temporalCheck: Check = checkOf(
       if (!(error instanceof UnavailableError)) throw error;
       return [failure(`${error.message}: start it, or correct TEMPORAL_ADDRESS.`)];
     } finally {
-      void connection.close();
+      void close();
     }
   },
 );
