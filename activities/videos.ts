@@ -22,8 +22,8 @@ export const createVideoActivities = (steps: VideoSteps) => {
   const step = <T>(work: (signal: AbortSignal) => Promise<T>) =>
     asApplicationFailure(() => work(Context.current().cancellationSignal));
   return {
-    askForVideo: (id: string) => step((signal) => steps.ask(id, signal)),
-    lookAtVideo: (id: string) => step((signal) => steps.look(id, signal)),
+    requestVideo: (id: string) => step((signal) => steps.request(id, signal)),
+    checkVideo: (id: string) => step((signal) => steps.check(id, signal)),
     storeVideo: (id: string) =>
       step((signal) => steps.fetch(id, signal, () => Context.current().heartbeat())),
     cancelVideo: (id: string) => step((signal) => steps.cancel(id, signal)),

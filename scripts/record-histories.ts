@@ -281,7 +281,7 @@ async function recordSwarm(): Promise<void> {
 /** Records a video that is reported before the answer to its request, and one that takes too long. */
 async function recordVideo(): Promise<void> {
   const reported = new VideoRun();
-  reported.ask = async () => {
+  reported.request = async () => {
     await reported.report(lab.environment);
     return 'prediction';
   };
@@ -289,7 +289,7 @@ async function recordVideo(): Promise<void> {
   await keep('generate-video', 'reported', await historyOf(reported.workflowId));
   const late = new VideoRun();
   late.leftMs = 1_000;
-  late.look = () => Promise.resolve('running');
+  late.check = () => Promise.resolve('running');
   await late.run(lab.environment, await bundleWorkflows());
   await keep('generate-video', 'late', await historyOf(late.workflowId));
 }

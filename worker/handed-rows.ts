@@ -151,8 +151,8 @@ export const agentEmails = (runs: RowRuns): Handed => ({
   start: (id, owner) => runs.start(id, { owner }),
 });
 
-/** Videos under way; the run of a changed one looks at the provider at once. */
-export const videos = (store: Pick<VideoStore, 'hasNews'>, runs: VideoRuns): Handed => ({
+/** Videos under way; the run of a changed one checks its prediction at once. */
+export const videos = (store: Pick<VideoStore, 'needsCheck'>, runs: VideoRuns): Handed => ({
   table: 'videos',
   key: 'id',
   open: 'settled_at IS NULL',
@@ -160,7 +160,7 @@ export const videos = (store: Pick<VideoStore, 'hasNews'>, runs: VideoRuns): Han
   failure: 'videos could not be handed over, retrying',
   owner: 'user_id',
   start: async (id, owner) =>
-    (await store.hasNews(id)) ? runs.change(id, { owner }) : runs.start(id, { owner }),
+    (await store.needsCheck(id)) ? runs.change(id, { owner }) : runs.start(id, { owner }),
 });
 
 /** Runs of tasks that are open; a run that a schedule started is handed over if its workflow was lost. */

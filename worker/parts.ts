@@ -24,7 +24,7 @@ import { endX402PaymentsPeriodically } from './end-x402-payments.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { followDocker } from './follow-docker.js';
 import { followRowsPeriodically, type FollowedRows } from './follow-rows.js';
-import { lookAtRadioPeriodically } from './look-at-radio.js';
+import { observeRadioPeriodically } from './observe-radio.js';
 import { handOverPeriodically, type Handed } from './hand-over.js';
 import {
   accountDeletions,
@@ -144,7 +144,7 @@ export function platformParts(worker: ConnectedWorker): Part[] {
           {
             name: 'radio',
             run: (signal: AbortSignal) =>
-              lookAtRadioPeriodically({ database, icecast, log }, signal),
+              observeRadioPeriodically({ database, icecast, log }, signal),
           },
         ]
       : []),

@@ -30,10 +30,10 @@ export async function generateVideo(id: string): Promise<VideoStatus | undefined
     if (!video) return undefined;
     const endsAt = Date.now() + video.leftMs;
     if (video.isNew) {
-      const asked = await attempt(() => askForVideo(id));
-      if (asked === FAILED) return 'unreached';
-      if (asked === undefined) return undefined;
-      await records.noteVideo(id, asked);
+      const predictionId = await attempt(() => requestVideo(id));
+      if (predictionId === FAILED) return 'unreached';
+      if (predictionId === undefined) return undefined;
+      await records.noteVideo(id, predictionId);
     }
     const seen = await lastSeen(endsAt);
     if (seen === 'ended') return undefined;
@@ -48,7 +48,7 @@ export async function generateVideo(id: string): Promise<VideoStatus | undefined
   async function lastSeen(endsAt: number): Promise<SeenVideo> {
     for (;;) {
       const known = changes;
-      const seen = await attempt(() => lookAtVideo(id));
+      const seen = await attempt(() => checkVideo(id));
       if (seen !== FAILED && seen !== 'running') return seen;
       const leftMs = endsAt - Date.now();
       if (leftMs <= 0) return 'running';
@@ -57,8 +57,8 @@ export async function generateVideo(id: string): Promise<VideoStatus | undefined
   }
 }
 
-const { askForVideo } = proxyActivities<VideoActivities>({ ...retries.videoRequest, taskQueue });
-const { lookAtVideo } = proxyActivities<VideoActivities>({ ...retries.videoLook, taskQueue });
+const { requestVideo } = proxyActivities<VideoActivities>({ ...retries.videoRequest, taskQueue });
+const { checkVideo } = proxyActivities<VideoActivities>({ ...retries.videoCheck, taskQueue });
 const { storeVideo } = proxyActivities<VideoActivities>({ ...retries.videoFile, taskQueue });
 const { cancelVideo } = proxyActivities<VideoActivities>({ ...retries.videoCancel, taskQueue });
 

@@ -280,7 +280,7 @@ export const videoRequest: ActivityOptions = {
 };
 
 /** A reading of a prediction, which the next reading repeats. */
-export const videoLook: ActivityOptions = {
+export const videoCheck: ActivityOptions = {
   startToCloseTimeout: '30 seconds',
   scheduleToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', maximumInterval: '10 seconds' },

@@ -9,14 +9,14 @@ import { RADIO_LIMIT } from './limits.js';
 
 const radio = area({ tag: 'Radio', auth: icecastSecret });
 
-/** Creates `POST /api/radio/authorize`, which Icecast asks for each source and each title. */
+/** Creates `POST /api/radio/authorize`, which Icecast calls for each source and each title. */
 export function radioEndpoints({ radioAdmission }: Pick<BackendDependencies, 'radioAdmission'>) {
   return [
     radio({
       method: 'POST',
       path: '/api/radio/authorize',
       operationId: 'authorizeSource',
-      summary: 'Ask whether a source is admitted',
+      summary: 'Authorize a source of the radio',
       limit: RADIO_LIMIT,
       body: formBody(
         z.object({

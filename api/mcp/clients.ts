@@ -19,14 +19,14 @@ interface Client {
 }
 
 const MAKE_KEY = `Make an API key with the scopes \`agents\` and \`ai\`, and put it in place of ${KEY_PLACE}.`;
-const ASK = 'Ask the client to list your agents.';
+const TRY = 'Ask the client to list your agents.';
 
 const CLIENTS: Readonly<Record<ClientName, Client>> = {
   openclaw: {
     configOf: (url) => ({
       mcp: { servers: { [SERVER]: { url, transport: 'streamable-http', headers: authorization } } },
     }),
-    steps: () => [MAKE_KEY, 'Merge `config` into `openclaw.json`, and restart the gateway.', ASK],
+    steps: () => [MAKE_KEY, 'Merge `config` into `openclaw.json`, and restart the gateway.', TRY],
   },
   'claude-code': {
     configOf: (url) => ({
@@ -36,16 +36,16 @@ const CLIENTS: Readonly<Record<ClientName, Client>> = {
       MAKE_KEY,
       'Save `config` as `.mcp.json` in your project, or run ' +
         `\`claude mcp add --transport http ${SERVER} ${url} --header "Authorization: Bearer ${KEY_PLACE}"\`.`,
-      ASK,
+      TRY,
     ],
   },
   vscode: {
     configOf: (url) => ({ servers: { [SERVER]: { type: 'http', url, headers: authorization } } }),
-    steps: () => [MAKE_KEY, 'Save `config` as `.vscode/mcp.json` in your workspace.', ASK],
+    steps: () => [MAKE_KEY, 'Save `config` as `.vscode/mcp.json` in your workspace.', TRY],
   },
   cursor: {
     configOf: (url) => ({ mcpServers: { [SERVER]: { url, headers: authorization } } }),
-    steps: () => [MAKE_KEY, 'Save `config` as `.cursor/mcp.json` in your project.', ASK],
+    steps: () => [MAKE_KEY, 'Save `config` as `.cursor/mcp.json` in your project.', TRY],
   },
 };
 

@@ -17,7 +17,7 @@ import { routeOf } from '../http/endpoint-request.js';
 import { reply } from '../http/reply.js';
 import { presentCreated } from '../views/backend-agents.js';
 import { presentTask } from '../views/scheduled-tasks.js';
-import { answerChat, type Asker } from '../web/chat-answer.js';
+import { answerChat, type ChatCaller } from '../web/chat-answer.js';
 import { sendMessage } from '../web/chat.js';
 import { LIMITS } from '../web/limits.js';
 import { answerTasks, createScheduledTask, listScheduledTasks } from '../web/scheduled-tasks.js';
@@ -28,7 +28,7 @@ export type ToolDependencies = Pick<
   'chats' | 'deployments' | 'scheduledTasks' | 'settings'
 >;
 
-interface Asked {
+interface ToolRequest {
   readonly caller: InternalCaller | ApiKeyCaller;
   readonly tenant: TenantDatabase;
 }
@@ -59,10 +59,10 @@ export function mcpTools(
     limit: DEPLOYMENT_LIMIT,
     async handler(request) {
       const { body, caller } = request;
-      const asked = deploymentOf(body);
+      const wanted = deploymentOf(body);
       const { agent, run } = await deployments.deploy(
         requestedBy(request),
-        caller.kind === 'api-key' ? { ...asked, ...planOf(caller, asked.plan) } : asked,
+        caller.kind === 'api-key' ? { ...wanted, ...planOf(caller, wanted.plan) } : wanted,
       );
       return reply(201, presentCreated(agent, settings), runHeader(run));
     },
@@ -73,9 +73,17 @@ export function mcpTools(
     auth: bearer,
     async handler(request) {
       const { headers, idempotencyId, isAnswered, markAnswered, signal, tenant } = request;
-      const caller = await askerOf(request);
-      const asked = { caller, headers, idempotencyId, isAnswered, markAnswered, signal, tenant };
-      return answerChat({ chats }, asked, request.body);
+      const caller = await chatCallerOf(request);
+      const chatRequest = {
+        caller,
+        headers,
+        idempotencyId,
+        isAnswered,
+        markAnswered,
+        signal,
+        tenant,
+      };
+      return answerChat({ chats }, chatRequest, request.body);
     },
   });
 
@@ -95,8 +103,8 @@ export function mcpTools(
     },
   });
 
-  /** Returns the plan and the rights of the user who asks. */
-  async function askerOf({ caller, tenant }: Asked): Promise<Asker> {
+  /** Returns the caller of a chat, with plan and rights. */
+  async function chatCallerOf({ caller, tenant }: ToolRequest): Promise<ChatCaller> {
     const id = userOf(caller);
     if (caller.kind === 'api-key')
       return { user: { id, isAdmin: caller.isAdmin }, plan: caller.plan };

@@ -42,13 +42,13 @@ export const chatAnswer = z
 type Answer = Extract<TurnEvent, { kind: 'done' }>;
 
 /** A user who asks. */
-export interface Asker {
+export interface ChatCaller {
   readonly user: Pick<Person['user'], 'id' | 'isAdmin'>;
   readonly plan: Person['plan'];
 }
 
 export interface Asked extends Pick<EndpointRequest, 'isAnswered' | 'markAnswered'> {
-  readonly caller: Asker;
+  readonly caller: ChatCaller;
   readonly headers: { readonly accept?: string | undefined };
   readonly idempotencyId: string;
   readonly signal: AbortSignal;

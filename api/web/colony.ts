@@ -69,12 +69,12 @@ export function colonyEndpoints({ backend }: Pick<WebDependencies, 'backend'>) {
   ];
 }
 
-type Asking = EndpointRequest<SessionCaller | ProgramCaller>;
+type ColonyRequest = EndpointRequest<SessionCaller | ProgramCaller>;
 
 async function soulOf(
   backend: BackendClient,
   request: Pick<
-    Asking,
+    ColonyRequest,
     'caller' | 'clientAddress' | 'idempotencyId' | 'requestId' | 'signal' | 'tenant'
   >,
   agentId: string | undefined,

@@ -156,7 +156,7 @@ const externalAgent = (id: string): FleetNode => ({
   status: 'external',
 });
 
-/** Reports whether as many messages were counted as are looked at, so that older ones may be missing. */
+/** Reports whether as many messages were counted as are read, so that older ones may be missing. */
 function isFull(
   messages: readonly Messages[],
   party: 'fromUser' | 'toUser',

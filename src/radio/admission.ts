@@ -12,7 +12,7 @@ import { MAX_LIVE_STREAMS, passwordHash } from './streams.js';
 /** Milliseconds for an answer: listeners wait behind it, two seconds at most with the time of Icecast itself. */
 const ANSWER_MS = 1_300;
 
-/** Milliseconds for which everything is refused after a question that could not be answered in time. */
+/** Milliseconds for which everything is refused after a request that could not be answered in time. */
 const CLOSED_MS = 5_000;
 
 /**
@@ -28,8 +28,8 @@ const LISTED_MS = 2_000;
 /** The user name of all sources. */
 const SOURCE_USER = 'source';
 
-/** A source's question, as Icecast passes it on. */
-export interface Asked {
+/** A source's request, as Icecast passes it on. */
+export interface AdmissionRequest {
   readonly mount: string;
   readonly user: string;
   readonly password: string;
@@ -37,7 +37,7 @@ export interface Asked {
   readonly isTitle: boolean;
 }
 
-interface KnownHash {
+interface CachedHash {
   /** Undefined for a mount without a stream. */
   readonly hash: string | undefined;
   readonly until: number;
@@ -61,11 +61,11 @@ interface Parts {
   readonly now?: () => number;
 }
 
-/** Decides which sources Icecast admits. Every question is answered within two seconds. */
+/** Decides which sources Icecast admits. Every request is answered within two seconds. */
 export class RadioAdmission {
   readonly #parts: Parts;
   readonly #now: () => number;
-  readonly #hashes = new Map<string, KnownHash>();
+  readonly #hashes = new Map<string, CachedHash>();
   /** Times of admissions by mount. */
   readonly #admitted = new Map<string, number>();
   #closedUntil = -Infinity;
@@ -76,9 +76,9 @@ export class RadioAdmission {
   }
 
   /** Reports whether a source is admitted; never throws. */
-  async admits({ isTitle, mount: path, password, user }: Asked): Promise<boolean> {
+  async admits({ isTitle, mount: path, password, user }: AdmissionRequest): Promise<boolean> {
     const mount = readMount(path);
-    // Many clients ask without credentials first.
+    // Many clients send a request without credentials first.
     if (mount === undefined || user !== SOURCE_USER || password === '') return false;
     if (this.#now() < this.#closedUntil) return false;
     let timer: NodeJS.Timeout | undefined;

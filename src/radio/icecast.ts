@@ -30,7 +30,7 @@ export class Icecast {
 
   /** Lists the connected sources. @throws IcecastAwayError */
   async sources(): Promise<Source[]> {
-    const { body, status } = await this.#ask('/admin/stats');
+    const { body, status } = await this.#request('/admin/stats');
     const sources = status === 200 ? readStats(body) : undefined;
     if (sources) return sources;
     throw new IcecastAwayError({ cause: new Error(`Icecast answers with status ${status}`) });
@@ -38,13 +38,13 @@ export class Icecast {
 
   /** Disconnects the source of a mount; one that is not connected is no error. @throws IcecastAwayError */
   async endSource(mount: string): Promise<void> {
-    const { status } = await this.#ask(`/admin/killsource?mount=${encodeURIComponent(mount)}`);
+    const { status } = await this.#request(`/admin/killsource?mount=${encodeURIComponent(mount)}`);
     // 400: there is no such source.
     if (status === 200 || status === 400) return;
     throw new IcecastAwayError({ cause: new Error(`Icecast answers with status ${status}`) });
   }
 
-  async #ask(path: string): Promise<{ readonly status: number; readonly body: string }> {
+  async #request(path: string): Promise<{ readonly status: number; readonly body: string }> {
     try {
       const { body, status } = await boundedRequest({
         url: `${this.#url}${path}`,
@@ -60,7 +60,7 @@ export class Icecast {
   }
 }
 
-/** Ends a source, unless Icecast does not answer: then the worker's next look does. */
+/** Ends a source, unless Icecast does not answer: then the worker's next observation does. */
 export async function endSource(icecast: Pick<Icecast, 'endSource'>, mount: string): Promise<void> {
   try {
     await icecast.endSource(mount);

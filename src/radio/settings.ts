@@ -28,7 +28,7 @@ export const radioSettings = area(
     authSecret: variable(
       'RADIO_AUTH_SECRET',
       secret.optional(),
-      'the password by which Icecast asks whether a source is admitted; required with `RADIO_ICECAST_URL`',
+      'the password of Icecast at `POST /api/radio/authorize`; required with `RADIO_ICECAST_URL`',
       { secret: true, whenUnset: MADE },
     ),
     publicUrl: variable(

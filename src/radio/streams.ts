@@ -82,7 +82,7 @@ interface Parts {
   readonly engine: RadioEngine | undefined;
 }
 
-/** The streams of users. Icecast has the audio, and knows which streams are live. */
+/** The streams of users. Icecast has the audio, and the list of live streams. */
 export class RadioStreams {
   readonly #parts: Parts;
   readonly #live = cachedFor(LIST_KEPT_MS, () => this.#readLive());
@@ -180,7 +180,7 @@ export class RadioStreams {
   }
 
   /**
-   * Removes a stream and ends its source; if Icecast does not answer, the worker's next look ends the source.
+   * Removes a stream and ends its source; if Icecast does not answer, the worker's next observation ends the source.
    * @throws NoRadioError, NotFoundError
    */
   async remove(by: Requester, id: string): Promise<void> {

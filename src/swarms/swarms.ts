@@ -15,7 +15,7 @@ import type { MemberStatus, SwarmAction, SwarmStatus, SwarmStrategy } from '../t
 import { messagesOf } from './swarm-messages.js';
 
 /** Swarms of a user under way at a time. */
-export const MAX_UNDER_WAY = 5;
+export const MAX_IN_FLIGHT = 5;
 
 /** Swarms that are kept for a user; a new one removes the oldest that has ended. */
 const MAX_KEPT = 200;
@@ -246,12 +246,12 @@ async function requirePlace(db: TenantTransaction, userId: string): Promise<void
     { userId },
   );
   const current = found?.current ?? 0;
-  if (current < MAX_UNDER_WAY) return;
+  if (current < MAX_IN_FLIGHT) return;
   throw new TooManyRequestsError(
     'Too many of your swarms are under way: retry when one has ended',
-    { max: MAX_UNDER_WAY, resetS: RETRY_AFTER_S },
+    { max: MAX_IN_FLIGHT, resetS: RETRY_AFTER_S },
     'SWARM_LIMIT_REACHED',
-    { current, limit: MAX_UNDER_WAY },
+    { current, limit: MAX_IN_FLIGHT },
   );
 }
 

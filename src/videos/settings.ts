@@ -32,7 +32,7 @@ export const videoSettings = area(
       'VIDEO_WEBHOOK_SECRET',
       webhookSecrets.optional(),
       'signing secret of the webhook at `POST /api/webhooks/video`; the old and the new one, separated by a comma, while the secret is changed',
-      { secret: true, whenUnset: 'videos are looked at every 30 seconds' },
+      { secret: true, whenUnset: 'videos are checked every 30 seconds' },
     ),
     dailyTotal: variable(
       'VIDEO_DAILY_TOTAL',

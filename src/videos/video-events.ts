@@ -16,7 +16,7 @@ interface VideoEvent {
   readonly predictionId: string;
 }
 
-/** Takes events, each once, and makes the runs of their videos look at the provider. */
+/** Takes events, each once, and lets the runs of their videos check the predictions. */
 const TAKE = `
   WITH fresh AS (
     -- In order: two processes with the same events would otherwise wait for each other.

@@ -95,7 +95,7 @@ export class VideoProvider {
   async create(order: VideoOrder, signal: AbortSignal, onConnected: () => void): Promise<string> {
     const { model = '' } = this.#settings;
     const { aspectRatio, duration, prompt } = order;
-    const { said, status } = await this.#call(`/v1/models/${model}/predictions`, {
+    const { answer, status } = await this.#call(`/v1/models/${model}/predictions`, {
       signal,
       onConnected,
       body: {
@@ -107,7 +107,7 @@ export class VideoProvider {
         ...this.#webhook(),
       },
     });
-    const id = z.object({ id: predictionId }).safeParse(said).data?.id;
+    const id = z.object({ id: predictionId }).safeParse(answer).data?.id;
     if (isSuccess(status) && id !== undefined) return id;
     if (NOT_NOW.includes(status)) throw new VideoNotOrderedError(status);
     throw status >= 400 && status < 500 ? new VideoRefusedError(status) : invalid(status);
@@ -115,9 +115,9 @@ export class VideoProvider {
 
   /** Reads a prediction; undefined if the provider does not have it. @throws VideoProviderError */
   async read(id: string, signal: AbortSignal): Promise<Prediction | undefined> {
-    const { said, status } = await this.#call(`/v1/predictions/${id}`, { signal });
+    const { answer, status } = await this.#call(`/v1/predictions/${id}`, { signal });
     if (status === 404) return undefined;
-    const read = prediction.safeParse(said).data;
+    const read = prediction.safeParse(answer).data;
     if (!isSuccess(status) || read?.id !== id) throw invalid(status);
     const { error, output } = read;
     return {
@@ -196,7 +196,7 @@ export class VideoProvider {
         maxBytes: MAX_ANSWER_BYTES,
         signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]),
       });
-      return { status, said: tryParseJson(body ? await textOf(body) : '') };
+      return { status, answer: tryParseJson(body ? await textOf(body) : '') };
     } catch (cause) {
       throw new VideoProviderError('The provider of videos does not answer', { cause });
     }

@@ -58,7 +58,7 @@ export class VideoSteps {
    * Requests a video at most once, and returns its prediction, also a stored one; undefined if the video has ended.
    * @throws VideoProviderError if nothing was requested
    */
-  async ask(id: string, signal: AbortSignal): Promise<string | undefined> {
+  async request(id: string, signal: AbortSignal): Promise<string | undefined> {
     const order = await this.#store.claim(id);
     if (order === undefined) return undefined;
     if (order === 'lost') return this.#fail(id, LOST);
@@ -81,8 +81,8 @@ export class VideoSteps {
   }
 
   /** Reads the state of the prediction, and ends a video that the provider has ended. @throws VideoProviderError */
-  async look(id: string, signal: AbortSignal): Promise<SeenVideo> {
-    const open = await this.#store.takeHint(id);
+  async check(id: string, signal: AbortSignal): Promise<SeenVideo> {
+    const open = await this.#store.openPrediction(id);
     if (!open) return 'ended';
     if (open.status === 'cancelled') return 'cancelled';
     const prediction = await this.#provider.read(open.predictionId, signal);
@@ -109,7 +109,7 @@ export class VideoSteps {
    * @throws an error of the connection or the disk, after which the step may be repeated
    */
   async fetch(id: string, signal: AbortSignal, onBytes: () => void): Promise<void> {
-    const open = await this.#store.takeHint(id);
+    const open = await this.#store.openPrediction(id);
     if (!open || open.status === 'cancelled') return;
     await this.#files.removeAbandoned();
     const prediction = await this.#provider.read(open.predictionId, signal);
@@ -126,7 +126,7 @@ export class VideoSteps {
 
   /** Cancels the prediction of a video. @throws VideoProviderError */
   async cancel(id: string, signal: AbortSignal): Promise<void> {
-    const open = await this.#store.takeHint(id);
+    const open = await this.#store.openPrediction(id);
     if (open) await this.#provider.cancel(open.predictionId, signal);
   }
 

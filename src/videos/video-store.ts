@@ -43,13 +43,13 @@ export class VideoStore {
     this.#limit = limit;
   }
 
-  /** Reports whether a run of the video has to look at once: the provider has reported, or the video is cancelled. */
-  async hasNews(id: string): Promise<boolean> {
-    const [row] = await this.#query<{ news: boolean }>(
-      `SELECT hinted OR status = 'cancelled' AS news FROM videos WHERE id = $id`,
+  /** Reports whether a run of the video has to check at once: the provider has reported, or the video is cancelled. */
+  async needsCheck(id: string): Promise<boolean> {
+    const [row] = await this.#query<{ isDue: boolean }>(
+      `SELECT hinted OR status = 'cancelled' AS "isDue" FROM videos WHERE id = $id`,
       { id },
     );
-    return row?.news ?? false;
+    return row?.isDue ?? false;
   }
 
   /** Returns a video whose run has work left. */
@@ -65,7 +65,7 @@ export class VideoStore {
   }
 
   /**
-   * Marks a video as requested, before the provider is asked, and returns the order. For a video that was marked
+   * Marks a video as requested, before the provider is called, and returns the order. For a video that was marked
    * before, returns its prediction, or `lost` without one; undefined if the video has ended.
    */
   async claim(id: string): Promise<VideoOrder | { predictionId: string } | 'lost' | undefined> {
@@ -104,8 +104,10 @@ export class VideoStore {
     );
   }
 
-  /** Returns the prediction of an open video, and takes its hint: a later one is news again. */
-  async takeHint(id: string): Promise<{ predictionId: string; status: VideoStatus } | undefined> {
+  /** Returns the prediction of an open video, and clears the mark of its last report. */
+  async openPrediction(
+    id: string,
+  ): Promise<{ predictionId: string; status: VideoStatus } | undefined> {
     const [row] = await this.#query<{ predictionId: string | null; status: VideoStatus }>(
       `UPDATE videos SET hinted = false WHERE id = $id AND settled_at IS NULL
         RETURNING prediction_id AS "predictionId", status`,

@@ -13,7 +13,7 @@ import type { MediaFiles } from './media-files.js';
 import type { VideoSettings } from './settings.js';
 
 /** Videos of a user under way at a time. */
-export const MAX_UNDER_WAY = 3;
+export const MAX_IN_FLIGHT = 3;
 
 /** Videos of a user on a UTC day. */
 export const MAX_A_DAY = 20;
@@ -188,12 +188,12 @@ async function requirePlace(db: Statements, userId: string): Promise<void> {
     { userId },
   );
   const { open = 0, today = 0 } = counts ?? {};
-  if (open >= MAX_UNDER_WAY) {
+  if (open >= MAX_IN_FLIGHT) {
     throw new TooManyRequestsError(
       'Too many of your videos are under way: retry when one has ended',
-      { max: MAX_UNDER_WAY, resetS: RETRY_AFTER_S },
+      { max: MAX_IN_FLIGHT, resetS: RETRY_AFTER_S },
       'VIDEO_LIMIT_REACHED',
-      { current: open, limit: MAX_UNDER_WAY },
+      { current: open, limit: MAX_IN_FLIGHT },
     );
   }
   if (today >= MAX_A_DAY) {

@@ -29,9 +29,9 @@ import { MAX_OPEN_SPLITS } from '../../src/money/splits/royalty-splits.js';
 import { networksOf } from '../../src/platform/http/client-networks.js';
 import { ONE, sessionLab, type SessionLab } from '../money/sessions/support.js';
 import { makePayer, newAddress as newPayee } from '../money/splits/support.js';
-import { MAX_UNDER_WAY } from '../../src/swarms/swarms.js';
+import { MAX_IN_FLIGHT } from '../../src/swarms/swarms.js';
 import { MediaFiles } from '../../src/videos/media-files.js';
-import { MAX_UNDER_WAY as MAX_VIDEOS_UNDER_WAY, Videos } from '../../src/videos/videos.js';
+import { MAX_IN_FLIGHT as MAX_VIDEOS_UNDER_WAY, Videos } from '../../src/videos/videos.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { insertSql, ROWS } from '../platform/database/rows.js';
 import { fails, startAiProviders, type AiProviders } from '../support/ai-providers.js';
@@ -341,7 +341,7 @@ const CASES: Readonly<Record<string, Case>> = {
     },
   },
   'src/swarms/swarms.ts': {
-    limit: MAX_UNDER_WAY,
+    limit: MAX_IN_FLIGHT,
     resetS: MINUTE_S,
     async refuse() {
       const { database, dependencies } = lab.site;
@@ -357,7 +357,7 @@ const CASES: Readonly<Record<string, Case>> = {
         const tenant = database.db.asUser(id);
         return dependencies.swarms.create({ ...by, tenant }, owner, wanted);
       };
-      for (let made = 0; made < MAX_UNDER_WAY; made++) await create();
+      for (let made = 0; made < MAX_IN_FLIGHT; made++) await create();
       return thrownBy(create);
     },
   },

@@ -11,7 +11,7 @@ import { freePort, isPortFree } from '../../dev/ports.js';
 import { run } from '../../dev/processes/run.js';
 import { projectRoot } from '../../dev/root.js';
 import { obtainFfmpeg, obtainHaproxy } from '../../dev/test-programs.js';
-import { lookAtRadio } from '../../src/radio/look.js';
+import { observeRadio } from '../../src/radio/observe.js';
 import { Icecast } from '../../src/radio/icecast.js';
 import type { Person } from '../money/wallets/support.js';
 import { queryRows } from '../platform/database/catalog.js';
@@ -43,8 +43,8 @@ const isLive = async (id: string) =>
   (await live()).body.streams?.find((each: { id: string }) => each.id === id);
 
 const icecast = () => new Icecast({ url: site.icecastUrl, adminPassword: ADMIN_PASSWORD });
-const look = () =>
-  lookAtRadio({ database: site.database.db, icecast: icecast(), log: site.dependencies.log });
+const observe = () =>
+  observeRadio({ database: site.database.db, icecast: icecast(), log: site.dependencies.log });
 
 /** Waits until Icecast has counted the bytes of a source again. */
 async function untilCounted(mount: string): Promise<void> {
@@ -94,7 +94,7 @@ test('measures the bitrate, and keeps the most listeners ever', async () => {
     await until(async () => (await isLive(stream.id))?.listeners === 2);
     for (const _ of [1, 2]) {
       await untilCounted(stream.mount);
-      await look();
+      await observe();
     }
     const shown = await until(async () => {
       const found = await isLive(stream.id);
@@ -201,7 +201,7 @@ test('a page that is sent as audio runs no script in a browser', async () => {
       .catch(() => undefined);
     await until(() => complaints.some((each) => /script/i.test(each)));
     expect(await visitor.title()).toBe('');
-    await look();
+    await observe();
     await source.ended;
   } finally {
     clearInterval(timer);

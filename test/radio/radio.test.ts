@@ -9,7 +9,7 @@ import { Database } from '../../src/platform/database/database.js';
 import { RadioAdmission } from '../../src/radio/admission.js';
 import { Icecast } from '../../src/radio/icecast.js';
 import { readStats, type Source } from '../../src/radio/icecast-stats.js';
-import { lookAtRadio, reasonToEnd } from '../../src/radio/look.js';
+import { observeRadio, reasonToEnd } from '../../src/radio/observe.js';
 import { passwordHash } from '../../src/radio/streams.js';
 import type { Person } from '../money/wallets/support.js';
 import { newAddress, send } from '../support/http.js';
@@ -320,7 +320,7 @@ describe('a user', () => {
       ...{ title: null, startedAt: new Date(1_700_000_000_000 - n * 1_000), bytes: 1 },
     }));
     const ended: string[] = [];
-    await lookAtRadio({
+    await observeRadio({
       database: site.database.db,
       icecast: {
         sources: () => Promise.resolve(sources),
@@ -420,9 +420,9 @@ test('one of fifty sources at once has the place', async () => {
   }
 });
 
-describe('a look', () => {
-  const look = (now?: () => number) =>
-    lookAtRadio({
+describe('an observation', () => {
+  const observe = (now?: () => number) =>
+    observeRadio({
       database: site.database.db,
       icecast: new Icecast({ url: site.icecastUrl, adminPassword: ADMIN_PASSWORD }),
       log: site.dependencies.log,
@@ -445,7 +445,7 @@ describe('a look', () => {
       await site.database.db
         .asPlatform()
         .query('DELETE FROM radio_streams WHERE id = $id', { id: gone.id });
-      await look();
+      await observe();
       await Promise.all([ofPage.ended, ofGone.ended]);
       await until(async () => (await isLive(page.id)) === undefined);
       expect((await isLive(good.id))?.status).toBe('live');

@@ -5,7 +5,7 @@ import { SwarmStore, type SwarmTurn } from '../../src/swarms/swarm-store.js';
 import {
   getSwarm,
   listSwarms,
-  MAX_UNDER_WAY,
+  MAX_IN_FLIGHT,
   Swarms,
   type NewSwarm,
 } from '../../src/swarms/swarms.js';
@@ -254,7 +254,7 @@ describe('many requests at once', () => {
   };
 
   test('one of fifty takes the last of five places', async () => {
-    for (let made = 1; made < MAX_UNDER_WAY; made++) await create();
+    for (let made = 1; made < MAX_IN_FLIGHT; made++) await create();
     expect(await settled(Array.from({ length: 50 }, () => create()))).toBe(1);
     await expect(create()).rejects.toMatchObject({
       status: 429,

@@ -150,7 +150,7 @@ test(
   { tags: 'attack' },
   async () => {
     const { texts } = await textsOfHistories(temporal.client);
-    expect(texts.some((text) => text.includes('lookAtVideo'))).toBe(true);
+    expect(texts.some((text) => text.includes('checkVideo'))).toBe(true);
     const { VIDEO_API_TOKEN = '', VIDEO_WEBHOOK_SECRET = '' } = site.provider.env;
     for (const text of [texts.join('\n'), site.logged.join('\n'), workerLog.join('\n')]) {
       for (const secret of [PROMPT, VIDEO_API_TOKEN, VIDEO_WEBHOOK_SECRET, 'out.mp4']) {

@@ -8,7 +8,7 @@ import { OutboundClient } from '../../src/platform/outbound/outbound.js';
 import { VideoProvider } from '../../src/videos/video-provider.js';
 import { createWorkerServices } from '../../src/services.js';
 import type { VideoSettings } from '../../src/videos/settings.js';
-import { MAX_A_DAY, MAX_UNDER_WAY, removeVideosOf, Videos } from '../../src/videos/videos.js';
+import { MAX_A_DAY, MAX_IN_FLIGHT, removeVideosOf, Videos } from '../../src/videos/videos.js';
 import { MediaFiles } from '../../src/videos/media-files.js';
 import { loadSettings } from '../../src/settings.js';
 import type { Person } from '../money/wallets/support.js';
@@ -35,14 +35,14 @@ beforeEach(async () => {
 
 const steps = () => site.services.videoSteps;
 const store = () => site.services.videoStore;
-const ask = (id: string) => steps().ask(id, never);
-const look = (id: string) => steps().look(id, never);
+const request = (id: string) => steps().request(id, never);
+const check = (id: string) => steps().check(id, never);
 const fetchFile = (id: string) => steps().fetch(id, never, ignore);
 
 /** Requests a video, and returns it with its prediction. */
 async function asked(): Promise<{ id: string; predictionId: string }> {
   const id = await site.create(ada);
-  const predictionId = (await ask(id)) ?? '';
+  const predictionId = (await request(id)) ?? '';
   await store().note(id, predictionId);
   return { id, predictionId };
 }
@@ -145,7 +145,7 @@ describe('a request for a video', () => {
   });
 
   test.each([
-    ['while three are under way', MAX_UNDER_WAY, `settled_at = NULL`],
+    ['while three are under way', MAX_IN_FLIGHT, `settled_at = NULL`],
     ['after 20 of a day', MAX_A_DAY, `settled_at = now(), status = 'failed'`],
   ])('takes the last place %s once', async (_, limit, state) => {
     const { id: userId } = ada;
@@ -200,7 +200,7 @@ describe('a prediction', () => {
   test('is requested once, however often the step is repeated', async () => {
     const before = site.provider.predictions.size;
     const id = await site.create(ada);
-    const answers = await Promise.all([1, 2, 3, 4].map(() => ask(id)));
+    const answers = await Promise.all([1, 2, 3, 4].map(() => request(id)));
     expect(new Set(answers.filter((each) => each !== undefined)).size).toBe(1);
     expect(site.provider.predictions.size).toBe(before + 1);
   });
@@ -208,12 +208,12 @@ describe('a prediction', () => {
   test('is kept by a repeated step, if the result of the first was lost', async () => {
     const id = await site.create(ada);
     const before = site.provider.predictions.size;
-    const predictionId = await ask(id);
+    const predictionId = await request(id);
     expect(predictionId).toMatch(/^\w+$/);
     expect(await store().open(id)).toMatchObject({ isNew: false });
-    expect(await ask(id)).toBe(predictionId);
+    expect(await request(id)).toBe(predictionId);
     expect(site.provider.predictions.size).toBe(before + 1);
-    expect(await look(id)).toBe('running');
+    expect(await check(id)).toBe('running');
   });
 
   test('is the result of its step, also if the step cannot store it', async () => {
@@ -221,7 +221,7 @@ describe('a prediction', () => {
     await owner(
       `ALTER TABLE videos ADD CONSTRAINT fault CHECK (id <> '${id}' OR prediction_id IS NULL)`,
     );
-    const predictionId = await ask(id);
+    const predictionId = await request(id);
     await owner('ALTER TABLE videos DROP CONSTRAINT fault');
     expect(site.provider.predictions.has(predictionId ?? '')).toBe(true);
   });
@@ -232,9 +232,9 @@ describe('a prediction', () => {
       const id = await site.create(ada);
       site.provider.faults = { create: fault };
       const before = requestsOf('/models/');
-      expect(await ask(id)).toBeUndefined();
+      expect(await request(id)).toBeUndefined();
       site.provider.faults = {};
-      expect(await ask(id)).toBeUndefined();
+      expect(await request(id)).toBeUndefined();
       expect(requestsOf('/models/')).toBe(before + 1);
       expect(await failure(id)).toEqual([
         'failed',
@@ -248,7 +248,7 @@ describe('a prediction', () => {
     const id = await site.create(ada);
     expect(await store().claim(id)).toMatchObject({ prompt: 'A sunrise' });
     const before = requestsOf('/models/');
-    expect(await ask(id)).toBeUndefined();
+    expect(await request(id)).toBeUndefined();
     expect(requestsOf('/models/')).toBe(before);
     expect(await failure(id)).toEqual(['failed', null, expect.stringContaining('answer was lost')]);
   });
@@ -256,24 +256,24 @@ describe('a prediction', () => {
   test('is requested again if nothing reached the provider', async () => {
     const id = await site.create(ada);
     const away = stepsWith({ VIDEO_API_URL: 'http://127.0.0.1:1' });
-    await expect(away.ask(id, never)).rejects.toThrow('The provider of videos does not answer');
+    await expect(away.request(id, never)).rejects.toThrow('The provider of videos does not answer');
     expect((await site.get(ada, id)).status).toBe('queued');
-    expect(await ask(id)).toMatch(/^\w+$/);
+    expect(await request(id)).toMatch(/^\w+$/);
   });
 
   test.each([401, 402, 429] as const)('is requested again after status %i', async (create) => {
     const id = await site.create(ada);
     site.provider.faults = { create };
-    await expect(ask(id)).rejects.toThrow(`orders nothing now (status ${create})`);
+    await expect(request(id)).rejects.toThrow(`orders nothing now (status ${create})`);
     expect((await site.get(ada, id)).status).toBe('queued');
     site.provider.faults = {};
-    expect(await ask(id)).toMatch(/^\w+$/);
+    expect(await request(id)).toMatch(/^\w+$/);
   });
 
   test('has its reason if the provider refuses it', async () => {
     site.provider.faults = { create: 'refused' };
     const id = await site.create(ada);
-    expect(await ask(id)).toBeUndefined();
+    expect(await request(id)).toBeUndefined();
     expect(await failure(id)).toEqual([
       'failed',
       null,
@@ -287,10 +287,10 @@ describe('a prediction', () => {
     ['aborted', 'cancelled', 'The provider cancelled the video'],
   ] as const)('ends the video if it is %s, as %s', async (end, status, error) => {
     const { id, predictionId } = await asked();
-    expect(await look(id)).toBe('running');
+    expect(await check(id)).toBe('running');
     site.provider.faults = { end };
     site.provider.finish(predictionId);
-    expect(await look(id)).toBe('ended');
+    expect(await check(id)).toBe('ended');
     expect(await failure(id)).toEqual([status, null, error]);
   });
 
@@ -299,16 +299,16 @@ describe('a prediction', () => {
     async (read) => {
       const { id } = await asked();
       site.provider.faults = { read };
-      await expect(look(id)).rejects.toThrow();
+      await expect(check(id)).rejects.toThrow();
       site.provider.faults = {};
-      expect(await look(id)).toBe('running');
+      expect(await check(id)).toBe('running');
     },
   );
 
   test('ends the video if the provider has forgotten it', async () => {
     const { id } = await asked();
     site.provider.faults = { read: 'forgotten' };
-    expect(await look(id)).toBe('ended');
+    expect(await check(id)).toBe('ended');
     expect((await failure(id))[2]).toBe('The provider does not have the video any more');
   });
 });
@@ -533,8 +533,8 @@ describe('the folder of media', () => {
     const remove = () => removeVideosOf(site.database.db, filesOf(), ada.id);
     expect(await remove()).toBe(1);
     expect(await site.files()).not.toContain(stored);
-    expect(await store().hasNews(id)).toBe(true);
-    expect(await look(id)).toBe('cancelled');
+    expect(await store().needsCheck(id)).toBe(true);
+    expect(await check(id)).toBe('cancelled');
     await steps().cancel(id, never);
     expect(site.provider.predictions.get(predictionId)?.status).toBe('canceled');
     expect(await store().settle(id, 'late')).toBe('cancelled');
@@ -602,7 +602,7 @@ describe('the webhook', { tags: 'attack' }, () => {
     expect(answers.filter(({ body }) => !body.handled).map(({ body }) => body)).toEqual(
       Array.from({ length: 49 }, () => duplicate),
     );
-    expect(await store().hasNews(id)).toBe(true);
+    expect(await store().needsCheck(id)).toBe(true);
   });
 
   test('wakes no run for a video that it does not know, or that has ended', async () => {

@@ -25,13 +25,13 @@ const REFUSED = () => Promise.reject(ApplicationFailure.nonRetryable('The provid
 test('a video without a webhook is read every 30 seconds until it has ended', async () => {
   const video = new VideoRun();
   const times: number[] = [];
-  video.look = async (reading) => {
+  video.check = async (reading) => {
     times.push(await lab.environment.currentTimeMs());
     return reading < 4 ? 'running' : 'succeeded';
   };
   await run(video);
   expect(video.made).toEqual([
-    ...['ask', 'note prediction', 'look', 'look', 'look', 'look', 'store', 'settle'],
+    ...['request', 'note prediction', 'check', 'check', 'check', 'check', 'store', 'settle'],
   ]);
   const [first = 0, , , last = 0] = times;
   expect(Math.round((last - first) / 1_000)).toBeCloseTo(90, -1);
@@ -39,62 +39,62 @@ test('a video without a webhook is read every 30 seconds until it has ended', as
 
 test('a video that takes 30 minutes is cancelled at the provider', async () => {
   const video = new VideoRun();
-  video.look = () => Promise.resolve('running');
+  video.check = () => Promise.resolve('running');
   await run(video);
   const minutes = (await durationOf(video)) / 60_000;
   expect(minutes).toBeGreaterThanOrEqual(30);
   expect(minutes).toBeLessThan(32);
-  expect(video.made.slice(-3)).toEqual(['look', 'cancel', 'settle late']);
-  expect(video.made.filter((each) => each === 'look').length).toBeLessThan(70);
+  expect(video.made.slice(-3)).toEqual(['check', 'cancel', 'settle late']);
+  expect(video.made.filter((each) => each === 'check').length).toBeLessThan(70);
 });
 
 test('a report before the answer to the request is not lost', async () => {
   const video = new VideoRun();
-  video.ask = async () => {
+  video.request = async () => {
     await video.report(lab.environment);
     return 'prediction';
   };
   await run(video);
   expect(await durationOf(video)).toBeLessThan(30_000);
-  expect(video.made).toEqual(['ask', 'note prediction', 'look', 'store', 'settle']);
+  expect(video.made).toEqual(['request', 'note prediction', 'check', 'store', 'settle']);
 });
 
 test('a report during a reading leads to another one at once', async () => {
   const video = new VideoRun();
-  video.look = async (reading) => {
+  video.check = async (reading) => {
     if (reading > 1) return 'succeeded';
     await video.report(lab.environment);
     return 'running';
   };
   await run(video);
   expect(await durationOf(video)).toBeLessThan(30_000);
-  expect(video.made.filter((each) => each === 'look')).toHaveLength(2);
+  expect(video.made.filter((each) => each === 'check')).toHaveLength(2);
 });
 
 test('a video that was requested before is not requested again', async () => {
   const video = new VideoRun();
   video.isNew = false;
   await run(video);
-  expect(video.made).toEqual(['look', 'store', 'settle']);
+  expect(video.made).toEqual(['check', 'store', 'settle']);
 });
 
 test('a video whose time is over is read once more, and then cancelled', async () => {
   const video = new VideoRun();
   Object.assign(video, { isNew: false, leftMs: 0 });
-  video.look = () => Promise.resolve('running');
+  video.check = () => Promise.resolve('running');
   await run(video);
-  expect(video.made).toEqual(['look', 'cancel', 'settle late']);
+  expect(video.made).toEqual(['check', 'cancel', 'settle late']);
 });
 
 test('a cancelled video is cancelled at the provider', async () => {
   const video = new VideoRun();
-  video.look = () => Promise.resolve('cancelled');
+  video.check = () => Promise.resolve('cancelled');
   await run(video);
   expect(video.made.slice(-2)).toEqual(['cancel', 'settle late']);
 });
 
 test.each([
-  ['ask', 'unreached'],
+  ['request', 'unreached'],
   ['store', 'unfetched'],
 ] as const)('a video whose step %s fails in all attempts ends as %s', async (step, ending) => {
   const video = new VideoRun();
@@ -105,15 +105,15 @@ test.each([
 
 test('a video whose request was refused is not read', async () => {
   const video = new VideoRun();
-  video.ask = () => Promise.resolve(undefined);
+  video.request = () => Promise.resolve(undefined);
   await run(video);
-  expect(video.made).toEqual(['ask', 'settle']);
+  expect(video.made).toEqual(['request', 'settle']);
 });
 
 test('a provider that is away for a while is read again', async () => {
   const video = new VideoRun();
-  video.look = (reading) => (reading < 3 ? REFUSED() : Promise.resolve('succeeded'));
+  video.check = (reading) => (reading < 3 ? REFUSED() : Promise.resolve('succeeded'));
   await run(video);
-  expect(video.made.filter((each) => each === 'look')).toHaveLength(3);
+  expect(video.made.filter((each) => each === 'check')).toHaveLength(3);
   expect(video.made.slice(-2)).toEqual(['store', 'settle']);
 });

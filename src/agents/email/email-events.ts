@@ -13,7 +13,7 @@ import type { EmailSettings } from './settings.js';
 /** Mails to an agent that wait to be read: no sender is proven before. */
 const MAX_UNREAD = 600;
 
-/** Recipients of a mail that are looked up. */
+/** Recipients of a mail among whom agents are searched. */
 const MAX_RECIPIENTS = 50;
 
 /** Mails of a statement: commits that notify wait for each other, and each statement is one. */

@@ -83,14 +83,14 @@ export class Resend {
     if (apiKey === undefined) {
       throw new EmailProviderError('EMAIL_API_KEY is missing: no e-mail is read or sent', false);
     }
-    const { said, status } = await this.#answer({
+    const { body, status } = await this.#answer({
       ...call,
       url: `${apiUrl}${path}`,
       headers: { ...headers, authorization: `Bearer ${apiKey}` },
       signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]),
     });
-    if (status >= 200 && status < 300) return said;
-    const isOther = status === 409 && refusal.safeParse(said).data?.name === OTHER_MAIL;
+    if (status >= 200 && status < 300) return body;
+    const isOther = status === 409 && refusal.safeParse(body).data?.name === OTHER_MAIL;
     const isFinal = FINAL.has(status) || isOther;
     throw new EmailProviderError(`The provider of e-mails answered with status ${status}`, isFinal);
   }
@@ -102,7 +102,7 @@ export class Resend {
         accept: 'application/json',
         maxBytes: MAX_BYTES,
       });
-      return { status, said: body && tryParseJson(await textOf(body)) };
+      return { status, body: body && tryParseJson(await textOf(body)) };
     } catch (cause) {
       if (cause instanceof ResponseTooLargeError) {
         throw new EmailProviderError('The e-mail is too long', true, { cause });
@@ -115,8 +115,8 @@ export class Resend {
 /** Tag that names a mail's row. */
 export const TAG = 'email';
 
-function readAs<T>(schema: z.ZodType<T>, said: unknown): T {
-  const read = schema.safeParse(said);
+function readAs<T>(schema: z.ZodType<T>, answer: unknown): T {
+  const read = schema.safeParse(answer);
   if (read.success) return read.data;
   // The answer of a mail that was sent may be lost on the way: the call is repeated under its key.
   throw new EmailProviderError('The provider of e-mails sent an invalid answer', false);

@@ -59,6 +59,6 @@ export const heartbeat: ActivityOptions = {
   retry: { maximumAttempts: 1 },
 };
 export const videoRequest = onContainer;
-export const videoLook = onContainer;
+export const videoCheck = onContainer;
 export const videoFile = onContainer;
 export const videoCancel = onContainer;

@@ -17,9 +17,9 @@ export class VideoRun {
   isNew = true;
   leftMs = MAX_MS;
   /** Requests the video. */
-  ask: () => Promise<string | undefined> = () => Promise.resolve('prediction');
+  request: () => Promise<string | undefined> = () => Promise.resolve('prediction');
   /** Reads the prediction; `reading` counts from 1. */
-  look: (reading: number) => Promise<SeenVideo> = () => Promise.resolve('succeeded');
+  check: (reading: number) => Promise<SeenVideo> = () => Promise.resolve('succeeded');
   store: () => Promise<void> = () => Promise.resolve();
   #readings = 0;
 
@@ -40,8 +40,8 @@ export class VideoRun {
       },
     };
     const provider = {
-      askForVideo: () => this.#step('ask', this.ask),
-      lookAtVideo: () => this.#step('look', () => this.look(++this.#readings)),
+      requestVideo: () => this.#step('request', this.request),
+      checkVideo: () => this.#step('check', () => this.check(++this.#readings)),
       storeVideo: () => this.#step('store', this.store),
       cancelVideo: () => this.#step('cancel', () => Promise.resolve()),
     };

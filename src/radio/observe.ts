@@ -9,7 +9,7 @@ import { MAX_LIVE_STREAMS } from './streams.js';
 /** Milliseconds over which a source is measured. */
 const MEASURED_MS = 30_000;
 
-/** Counts as old as this are kept: with a look every ten seconds, they span at least `MEASURED_MS`. */
+/** Counts as old as this are kept: with an observation every ten seconds, they span at least `MEASURED_MS`. */
 const KEPT_MS = MEASURED_MS + 15_000;
 
 /** Milliseconds by which a count may be old: Icecast counts about every five seconds. */
@@ -29,7 +29,7 @@ interface Measured {
   readonly counts: readonly ByteCount[];
 }
 
-export interface LookParts {
+export interface ObservationParts {
   readonly database: Database;
   readonly icecast: Pick<Icecast, 'endSource' | 'sources'>;
   readonly log: Logger;
@@ -40,11 +40,11 @@ export interface LookParts {
  * Measures all sources, and ends those that may not stay. One process at a time does so.
  * @throws IcecastAwayError
  */
-export async function lookAtRadio(parts: LookParts): Promise<void> {
+export async function observeRadio(parts: ObservationParts): Promise<void> {
   const { database, icecast, log, now = Date.now } = parts;
   await database.asPlatform().transaction(async (db) => {
     const [lock] = await db.query<{ isMine: boolean }>(
-      `SELECT pg_try_advisory_xact_lock(hashtext('radio-look')) AS "isMine"`,
+      `SELECT pg_try_advisory_xact_lock(hashtext('radio-observation')) AS "isMine"`,
     );
     if (lock?.isMine !== true) return;
     const sources = await icecast.sources();
