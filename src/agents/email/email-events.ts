@@ -67,6 +67,67 @@ interface NewMail {
   readonly isListed: boolean;
 }
 
+/** Mails with the first agent among their recipients. */
+const ADDRESSED = `
+  SELECT e.*, a.id AS agent_id, a.user_id
+    FROM jsonb_to_recordset($rows::jsonb) AS e (position integer, event_id text, mail_id text,
+           names text[], sender text, is_listed boolean)
+    LEFT JOIN LATERAL (
+      SELECT g.id, g.user_id FROM unnest(e.names) WITH ORDINALITY AS n (name, place)
+        JOIN agents g ON g.subdomain = n.name AND g.deleted_at IS NULL AND g.desired <> 'deleted'
+       ORDER BY n.place LIMIT 1) a ON true`;
+
+/** Locks the agents of mails in order: two processes would otherwise wait for each other. */
+const LOCK_AGENTS = `
+  SELECT pg_advisory_xact_lock(key)
+    FROM (SELECT DISTINCT hashtext('e-mails of ' || agent_id) AS key FROM (${ADDRESSED}) m
+           WHERE agent_id IS NOT NULL ORDER BY key) agents`;
+
+/**
+ * Stores mails to locked agents, and returns a receipt for each. Mails of a proven sender alone have a conversation.
+ * Forged mails count until they are read.
+ */
+const STORE = `
+  WITH mails AS MATERIALIZED (
+    SELECT m.*, m.is_listed OR u.email_verified_at IS NOT NULL AS may_write,
+           -- With a limit, so that each is a look-up by the key.
+           (SELECT w.id FROM provider_webhooks w WHERE w.kind = 'email' AND w.id = m.event_id
+             LIMIT 1) IS NOT NULL AS is_known
+      FROM (${ADDRESSED}) m LEFT JOIN users u ON u.id = m.user_id AND u.email = m.sender
+  ), counted AS MATERIALIZED (
+    SELECT m.*, c.accepted < ${MAX_AN_HOUR}
+                AND c.unread + dense_rank() OVER (PARTITION BY m.agent_id ORDER BY m.event_id)
+                    <= ${MAX_UNREAD} AS is_admitted
+      FROM mails m CROSS JOIN LATERAL (
+        SELECT (SELECT count(*) FROM agent_emails e
+                 WHERE e.agent_id = m.agent_id AND e.conversation IS NOT NULL
+                   AND e.received_at > now() - interval '1 hour') AS accepted,
+               (SELECT count(*) FROM agent_emails e
+                 WHERE e.agent_id = m.agent_id AND e.status = 'received') AS unread) c
+     WHERE m.agent_id IS NOT NULL AND m.may_write AND NOT m.is_known
+  ), fresh AS (
+    -- In order: two processes with the same events would otherwise wait for each other.
+    INSERT INTO provider_webhooks (kind, id)
+      SELECT 'email', event_id FROM counted WHERE is_admitted ORDER BY event_id COLLATE "C"
+      ON CONFLICT DO NOTHING RETURNING id
+  ), stored AS (
+    INSERT INTO agent_emails (id, user_id, agent_id, provider_id, sender)
+      SELECT gen_random_uuid()::text, c.user_id, c.agent_id, c.mail_id, c.sender
+        FROM counted c JOIN fresh f ON f.id = c.event_id ORDER BY c.mail_id COLLATE "C"
+      ON CONFLICT DO NOTHING RETURNING provider_id
+  )
+  SELECT CASE WHEN m.agent_id IS NULL THEN 'recipient'
+              WHEN NOT m.may_write THEN 'sender'
+              WHEN NOT c.is_admitted THEN 'rate'
+              -- The first of several events of a batch about one mail stored the mail.
+              WHEN s.provider_id IS NOT NULL
+                   AND row_number() OVER (PARTITION BY c.mail_id ORDER BY m.position) = 1
+                THEN 'stored'
+              ELSE 'duplicate' END AS receipt
+    FROM mails m LEFT JOIN counted c USING (position)
+    LEFT JOIN stored s ON s.provider_id = c.mail_id
+   ORDER BY m.position`;
+
 /** Receives the events of the provider of e-mails, and stores each before it is answered. */
 export class EmailEvents {
   readonly #database: Database;
@@ -124,25 +185,13 @@ export class EmailEvents {
         is_listed,
       }),
     );
-    const stored = await this.#database.asPlatform().query<{ receipt: EmailReceipt }>(
-      // Locks agents in order: two processes would otherwise wait for each other.
-      `SELECT receipt FROM (
-         SELECT m.position, receive_agent_email(m.event_id, m.mail_id, m.agent_id, m.user_id, m.sender,
-                  m.may_write, ${MAX_AN_HOUR}, ${MAX_UNREAD}) AS receipt
-           FROM (SELECT e.*, a.id AS agent_id, a.user_id,
-                        e.is_listed OR u.email_verified_at IS NOT NULL AS may_write
-                   FROM jsonb_to_recordset($rows::jsonb) AS e (position integer, event_id text,
-                          mail_id text, names text[], sender text, is_listed boolean)
-                   LEFT JOIN LATERAL (
-                     SELECT g.id, g.user_id FROM unnest(e.names) WITH ORDINALITY AS n (name, place)
-                       JOIN agents g ON g.subdomain = n.name AND g.deleted_at IS NULL
-                        AND g.desired <> 'deleted'
-                      ORDER BY n.place LIMIT 1) a ON true
-                   LEFT JOIN users u ON u.id = a.user_id AND u.email = e.sender
-                  ORDER BY a.id COLLATE "C", e.event_id COLLATE "C") m) r
-        ORDER BY position`,
-      { rows: JSON.stringify(rows) },
-    );
+    const values = { rows: JSON.stringify(rows) };
+    const stored = await this.#database.asPlatform().statements((db) => {
+      // Not awaited, so that both are sent in one round trip; the second sees what the locks waited for.
+      const locked = db.query(LOCK_AGENTS, values);
+      const receipts = db.query<{ receipt: EmailReceipt }>(STORE, values);
+      return Promise.all([receipts, locked]).then(([found]) => found);
+    });
     return stored.map(({ receipt }) => receipt);
   }
 
