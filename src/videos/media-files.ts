@@ -5,7 +5,7 @@ import path from 'node:path';
 /** Suffix of files that are being written. */
 const PARTIAL = '.part';
 
-/** Milliseconds after its last byte from which a partial file is nobody's. */
+/** Milliseconds after its last byte from which a partial file of another id is nobody's. */
 const ABANDONED_MS = 60 * 60_000;
 
 /** Files in the operator's folder of media, each named by the id of its row. Several processes share the folder. */
@@ -69,8 +69,9 @@ export class MediaFiles {
     await rm(this.#path(id), { force: true });
   }
 
-  /** Removes partial files whose process was killed. */
-  async removeAbandoned(): Promise<void> {
+  /** Removes partial files whose process was killed: those of this id, which has one writer at a time, and old ones. */
+  async removeAbandoned(id: string): Promise<void> {
+    const own = `${path.basename(this.#path(id))}.`;
     const names = await readdir(this.#folder).catch((error: unknown) => {
       if (isMissing(error)) return [];
       throw error;
@@ -78,7 +79,8 @@ export class MediaFiles {
     for (const name of names.filter((each) => each.endsWith(PARTIAL))) {
       const partial = path.join(this.#folder, name);
       const found = await stat(partial).catch(() => undefined);
-      if (found && Date.now() - found.mtimeMs > ABANDONED_MS) await rm(partial, { force: true });
+      const isOld = found && Date.now() - found.mtimeMs > ABANDONED_MS;
+      if (isOld || name.startsWith(own)) await rm(partial, { force: true });
     }
   }
 

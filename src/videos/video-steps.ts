@@ -111,7 +111,7 @@ export class VideoSteps {
   async fetch(id: string, signal: AbortSignal, onBytes: () => void): Promise<void> {
     const open = await this.#store.openPrediction(id);
     if (!open || open.status === 'cancelled') return;
-    await this.#files.removeAbandoned();
+    await this.#files.removeAbandoned(id);
     const prediction = await this.#provider.read(open.predictionId, signal);
     const address = prediction?.file;
     try {

@@ -170,8 +170,11 @@ export class VideoStore {
    */
   async settle(id: string, ending?: VideoEnding): Promise<VideoStatus | undefined> {
     const status = await this.#settled(id, ending);
-    // A step that failed after the file was written has left the file, also of an account that is deleted by now.
-    if (status !== 'completed') await this.#files.remove(id);
+    // A step that failed may have left a file or a part of one, also of an account that is deleted by now.
+    if (status !== 'completed') {
+      await this.#files.remove(id);
+      await this.#files.removeAbandoned(id);
+    }
     return status;
   }
 

@@ -519,12 +519,19 @@ describe('the folder of media', () => {
     const id = await succeeded();
     const root = site.dependencies.settings.videos.mediaRoot ?? '';
     const [old, young] = [`${randomUUID()}.old.part`, `${randomUUID()}.young.part`];
-    for (const name of [old, young]) await writeFile(path.join(root, name), 'a part');
+    const own = `${id}.own.part`;
+    for (const name of [old, young, own]) await writeFile(path.join(root, name), 'a part');
     const hours = (count: number) => new Date(Date.now() - count * 3_600_000);
     await utimes(path.join(root, old), hours(2), hours(2));
     await fetchFile(id);
     const files = await site.files();
-    expect([files.includes(old), files.includes(young)]).toEqual([false, true]);
+    expect([old, young, own].map((name) => files.includes(name))).toEqual([false, true, false]);
+
+    // A video that is not fetched again loses its part at its end.
+    const { id: late } = await asked();
+    await writeFile(path.join(root, `${late}.own.part`), 'a part');
+    await store().settle(late, 'late');
+    expect((await site.files()).filter((name) => name.startsWith(late))).toEqual([]);
   });
 
   test('loses the files of a deleted account, and the provider stops its videos', async () => {
