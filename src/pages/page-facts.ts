@@ -19,12 +19,21 @@ const MAX_DATE = 100;
 /** Most elements that are examined as authors, and as dates. */
 const MAX_ELEMENTS = 20;
 
+/** Names of `<meta>` with authors, often one for each of several. */
+const AUTHORS = ['author', 'article:author', 'parsely-author', 'dc.creator', 'dcterms.creator'];
+
+/** Joins the names in several values, which may also be addresses of their pages. */
+function joined(values: readonly string[]): readonly string[] {
+  const names = values.filter((value) => !/^https?:/.test(value));
+  return names.length === 0 ? [] : [[...new Set(names)].join(', ')];
+}
+
 export function factsOf(document: Document, named: MetaValues, data: StructuredData): PageFacts {
   const all = (...names: readonly string[]) => names.flatMap((name) => named.get(name) ?? []);
   const written = writtenIn(document);
   const names = [
     ...data.authors,
-    ...all('author', 'article:author', 'parsely-author', 'dc.creator', 'dcterms.creator'),
+    ...AUTHORS.flatMap((name) => joined(named.get(name) ?? [])),
     ...written.authors,
   ];
   const dates = [

@@ -33,11 +33,12 @@ export function headingsOf(document: Document): string[] {
   return [...found];
 }
 
-/** Values of `<meta>` by `property` and `name` in lower case, of each name in order. */
+/** Values of `<meta>` by the words of `property` and by `name`, in lower case, of each name in order. */
 export type MetaValues = ReadonlyMap<string, readonly string[]>;
 
-/** Most values of a name. */
+/** Most values of a name, and most words of a property. */
 const MAX_VALUES = 20;
+const MAX_PROPERTIES = 10;
 
 export function metaValues(document: Document): MetaValues {
   const named = new Map<string, string[]>();
@@ -46,7 +47,7 @@ export function metaValues(document: Document): MetaValues {
     const { content, name, property } = attribs;
     const text = content === undefined ? '' : shown(content);
     if (text === '') continue;
-    for (const key of [property, name]) {
+    for (const key of [...(property?.split(/\s+/, MAX_PROPERTIES) ?? []), name]) {
       const known = key?.trim().toLowerCase();
       if (!known) continue;
       const values = named.get(known);

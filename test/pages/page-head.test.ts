@@ -130,6 +130,12 @@ describe('head of a page', () => {
       'Ada',
     ],
     [
+      'the names in several values, each once',
+      '<meta name=author content=Ada><meta name=author content="https://a.test/b"><meta name=author content=Bob><meta name=author content=Ada>',
+      'Ada, Bob',
+    ],
+    ['a property among others', '<meta property="dc:creator article:author" content=Ada>', 'Ada'],
+    [
       'all names of a person',
       dataOf({ '@type': 'Article', author: { name: ['Ada', 'Bob'] } }),
       'Ada, Bob',
