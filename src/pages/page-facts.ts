@@ -54,16 +54,63 @@ export function factsOf(document: Document, named: MetaValues, data: StructuredD
   };
 }
 
-/** Returns authors, dates and language as elements of the page name them, in order. */
+/** Returns authors, dates and language as elements of the page name them: those around the headline first. */
 function writtenIn(document: Document) {
+  const isForOthers = placesOfOthers();
+  const place = articleOf(document);
+  const near = place && namedIn(place, isForOthers);
+  const all = namedIn(document, isForOthers);
+  return {
+    authors: [...(near?.authors ?? []), ...all.authors],
+    published: [...(near?.published ?? []), ...all.published],
+    times: [...(near?.times ?? []), ...all.times],
+    language: languageOf(document),
+  };
+}
+
+function languageOf(document: Document): string | undefined {
+  for (const { attribs, name } of elementsOf(document)) {
+    if (name === 'html') return attribs.lang ?? attribs['xml:lang'];
+    if (name === 'body') break;
+  }
+  return undefined;
+}
+
+/** Returns the article around the headline, or the main part, or the only article. */
+function articleOf(document: Document): Element | undefined {
+  let article: Element | undefined;
+  let articles = 0;
+  for (const element of elementsOf(document)) {
+    const isArticle = element.name === 'article' && articles < 2;
+    if (element.name !== 'h1' && !isArticle) continue;
+    const around = partAround(element);
+    if (!isArticle && around) return around;
+    if (!isArticle || around?.name === 'article') continue;
+    article = element;
+    articles++;
+  }
+  return articles === 1 ? article : undefined;
+}
+
+/** Returns the outermost article around an element, or the main part. */
+function partAround(element: Element): Element | undefined {
+  let found: Element | undefined;
+  let above = element.parent;
+  while (above && isTag(above)) {
+    if (above.name === 'article') found = above;
+    else if (above.name === 'main') found ??= above;
+    above = above.parent;
+  }
+  return found;
+}
+
+/** Returns authors and dates as elements name them, in order. */
+function namedIn(root: Document | Element, isForOthers: (element: Element) => boolean) {
   const authors: string[] = [];
   const published: string[] = [];
   const times: string[] = [];
-  let language: string | undefined;
-  const isForOthers = placesOfOthers();
-  for (const element of elementsOf(document)) {
+  for (const element of elementsOf(root)) {
     const { attribs, name } = element;
-    if (name === 'html') language ??= attribs.lang ?? attribs['xml:lang'];
     const isByAuthor = authors.length < MAX_ELEMENTS && isAuthor(element);
     const properties = tokensOf(attribs.itemprop);
     const isTime = name === 'time' && properties.length === 0;
@@ -73,7 +120,7 @@ function writtenIn(document: Document) {
     const dates = isDate ? published : times;
     if ((isDate || isTime) && dates.length < MAX_ELEMENTS) dates.push(...dateIn(element));
   }
-  return { authors, published, times, language };
+  return { authors, published, times };
 }
 
 /** Makes a function that reports whether an element is in a part for others; each part is examined once. */

@@ -130,6 +130,11 @@ describe('head of a page', () => {
       'Ada',
     ],
     [
+      'the author in the article before others',
+      '<section><a rel=author>Bob</a></section><main><h1>A</h1><a rel=author>Ada</a></main>',
+      'Ada',
+    ],
+    [
       'the names in several values, each once',
       '<meta name=author content=Ada><meta name=author content="https://a.test/b"><meta name=author content=Bob><meta name=author content=Ada>',
       'Ada, Bob',
@@ -181,6 +186,21 @@ describe('head of a page', () => {
     [
       'an element after an invalid element',
       '<time datetime=soon></time><time datetime="2024-05-01"></time>',
+      '2024-05-01',
+    ],
+    [
+      'the article before parts above it',
+      '<div class=ticker><time datetime="2025-01-01"></time></div><article><h1>A</h1><time datetime="2024-05-01"></article>',
+      '2024-05-01',
+    ],
+    [
+      'the only article, if the headline is above',
+      '<h1>A</h1><ul><li><time datetime="2025-01-01"></time></ul><main><article><time datetime="2024-05-01"></article></main>',
+      '2024-05-01',
+    ],
+    [
+      'a part above an article without a date',
+      '<time datetime="2024-05-01"></time><article><h1>A</h1></article>',
       '2024-05-01',
     ],
     [
