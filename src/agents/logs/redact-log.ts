@@ -18,8 +18,9 @@ const LINE_COST = 128;
  */
 export async function* redactLog(
   lines: AsyncIterable<LogLine>,
-  secrets: readonly string[],
+  given: readonly string[],
 ): AsyncGenerator<LogLine> {
+  const secrets = [...new Set(given.flatMap(formsOf))];
   const source = lines[Symbol.asyncIterator]();
   let next: Promise<IteratorResult<LogLine>> | undefined;
   const held: LogLine[] = [];
@@ -55,6 +56,13 @@ export async function* redactLog(
     else await source.return?.();
   }
 }
+
+/** Returns a secret as it is, as programs write it in JSON, and as they write it in an address. */
+const formsOf = (secret: string): string[] => [
+  secret,
+  JSON.stringify(secret).slice(1, -1),
+  encodeURIComponent(secret),
+];
 
 /** Waits for a promise, but no longer than a time; returns undefined after that. */
 async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {

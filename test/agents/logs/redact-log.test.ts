@@ -72,6 +72,15 @@ describe('redaction of a log', () => {
     }
   });
 
+  test('redacts secrets in JSON and in addresses', async () => {
+    const password = 'p"a\\ß/@x';
+    const line = `${JSON.stringify({ password })} db://ada:${encodeURIComponent(password)}@db`;
+    const lines = given({ timestamp: '', stream: 'stdout', line, cursor: '' });
+    expect(joined(await shown(lines, [password]))).toBe(
+      '{"password":"[redacted]"} db://ada:[redacted]@db',
+    );
+  });
+
   test('redacts overlapping secrets, and secrets that share their beginning', async () => {
     const secrets = ['abcdefgh', 'efghijkl', 'abcd'];
     for (let before = 0; before <= PIECE_BYTES; before++) {
