@@ -90,7 +90,7 @@ const NAMED_FAILURES = new Map<string, ProviderFailure>(
 export function failureOf(
   name: ProviderName,
   status: number,
-  { code, type }: JsonObject,
+  { code, metadata, type }: JsonObject,
 ): ProviderFailure {
   for (const word of [code, type]) {
     const known = typeof word === 'string' ? NAMED_FAILURES.get(word) : undefined;
@@ -98,5 +98,8 @@ export function failureOf(
   }
   // At OpenRouter a 403 is a moderation refusal.
   if (status === 403 && name === 'openrouter') return 'refused';
-  return failureOfStatus(status);
+  const failure = failureOfStatus(status);
+  // OpenRouter took the request, and names the server behind it that did not.
+  const isOfAnother = isObject(metadata) && typeof metadata.provider_name === 'string';
+  return failure === 'bad_request' && isOfAnother ? 'overloaded' : failure;
 }

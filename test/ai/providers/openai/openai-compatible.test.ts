@@ -813,6 +813,8 @@ describe('error status', () => {
     ['openai', 429, { error: { code: 'billing_not_active', message: SAID } }, 'bad_key'],
     ['openrouter', 402, { error: { code: 402, message: SAID } }, 'bad_key'],
     ['openrouter', 403, { error: { code: 403, metadata: { reasons: [SAID] } } }, 'refused'],
+    ['openrouter', 400, { error: { code: 400, metadata: null } }, 'bad_request'],
+    ['openrouter', 400, { error: { metadata: { provider_name: 'A', raw: SAID } } }, 'overloaded'],
     ['openrouter', 408, '', 'timeout'],
     ['openrouter', 404, { error: { code: 404 } }, 'unknown_model'],
     ['openrouter', 502, { error: { code: 502 } }, 'overloaded'],
