@@ -1,11 +1,11 @@
 // The rehearsal itself, which `npm run rehearse` starts in namespaces of its own.
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { globalAgent, request } from 'node:https';
+import { globalAgent, request, type RequestOptions } from 'node:https';
 import path from 'node:path';
-import { rootCertificates } from 'node:tls';
+import { connect, rootCertificates } from 'node:tls';
 import * as z from 'zod';
 import { startAnvil } from '../dev/chain/anvil.js';
-import { furnish, partiesOf, withLocalChain } from '../dev/chain/local-chain.js';
+import { furnish, partiesOf, withLocalChain, type LocalChain } from '../dev/chain/local-chain.js';
 import { keepsIdOutsideData } from '../dev/docker/engine-id.js';
 import { answers } from '../dev/docker/find-docker.js';
 import { describeFailure, StartFailure } from '../dev/failure.js';
@@ -22,14 +22,18 @@ import { projectRoot } from '../dev/root.js';
 import { readSettings } from '../dev/settings.js';
 import { AgentTour } from '../dev/tours/agent-tour.js';
 import { LOCAL_HELPER_IMAGE } from '../src/docker/egress/helper-image-name.js';
+import { PATH_USD } from '../src/money/chain/tempo.js';
 import { loadProject } from './compose-loader.js';
 
 const DOCKER_GID = '998';
 const DOCKER_MS = 60_000;
 const GUARD_MS = 120_000;
 const CHAIN_PORT = 8545;
+const ANSWER_MS = 30_000;
+const AUDIO_BYTES = 65_536;
 const WEB = 'platform.localhost';
 const BACKEND = 'https://backend.localhost';
+const RADIO = 'radio.localhost';
 const ANY_DIGEST = `sha256:${'0'.repeat(64)}`;
 
 /** Parts of the file that only a container has. */
@@ -45,7 +49,7 @@ const parts = z
   .object({
     folder: z.string(),
     compose: z.tuple([z.string()], z.string()),
-    temporalCli: z.string(),
+    programs: z.object({ temporal: z.string(), icecast2: z.string(), haproxy: z.string() }),
   })
   .parse(JSON.parse(process.argv[2] ?? ''));
 const settings = readSettings(process.env);
@@ -73,10 +77,10 @@ async function main(): Promise<number> {
 }
 
 async function rehearse(cleanups: (() => Promise<void>)[]): Promise<void> {
-  const { compose, folder, temporalCli } = parts;
+  const { compose, folder, programs } = parts;
   await mkdir(runDir);
   await mkdir(path.join(folder, 'volumes'));
-  await prepareMachine(folder, { node: process.execPath, temporal: temporalCli });
+  await prepareMachine(folder, { node: process.execPath, ...programs });
   await bind(path.join(folder, 'volumes'), PLACES.volumes);
 
   cleanups.push(await step('Starting a Docker engine, as the machine has one', startDocker));
@@ -92,17 +96,18 @@ async function rehearse(cleanups: (() => Promise<void>)[]): Promise<void> {
     });
   }
   await writeVariables({ ...images, ...chain.variables });
-  const project = await loadProject(compose, {}, folder, ['.env', '.env.local']);
+  const profiles = { COMPOSE_PROFILES: 'radio' };
+  const project = await loadProject(compose, profiles, folder, ['.env', '.env.local']);
   const services = servicesOf(project);
   const jobs = jobsOf(services);
 
-  const rehearsed = new RehearsedServices(folder, temporalCli);
+  const rehearsed = new RehearsedServices(folder, programs.temporal);
   cleanups.push(() => rehearsed.stop());
   await step(`Starting ${Object.keys(services).length} services in their order`, () =>
     startInOrder(services, (name, service) => rehearsed.start(name, service, jobs.has(name))),
   );
   await step('Waiting until the host guards its agents', untilGuarded);
-  await takeTour();
+  await takeTour(chain.local);
   const unhealthy = await rehearsed.unhealthy();
   if (unhealthy.length > 0) {
     throw new StartFailure(`After the tour these are not healthy: ${unhealthy.join(', ')}`);
@@ -155,19 +160,33 @@ async function startChain() {
   const anvil = await startAnvil({ stateDir, runDir, port: CHAIN_PORT, chainId });
   const parties = partiesOf({ treasury: undefined, operator: undefined });
   const place = { rpcUrl: anvil.rpcUrl, chainId, dataDir };
-  const variables = withLocalChain({}, await furnish(place, parties, settings.paymentSessions));
+  const local = await furnish(place, parties, settings.paymentSessions);
   await makeSecrets(parties.operator.privateKey);
-  return { variables, stop: () => anvil.stop() };
+  return { local, variables: withLocalChain({}, local), stop: () => anvil.stop() };
 }
 
-/** Makes the files of secrets as an operator does, and fills in the key that signs payments. */
+/** Makes the files of secrets as an operator does, and fills in those that only an operator has. */
 async function makeSecrets(operatorKey: string): Promise<void> {
   const folder = path.join(parts.folder, 'secrets');
   await run(process.execPath, [path.join(projectRoot, 'scripts', 'secrets.mjs'), 'init', folder], {
     timeout: 30_000,
   });
   await writeFile(path.join(folder, 'operator_private_key'), operatorKey);
+  await writeFile(path.join(folder, 'radio_tls'), await makeCertificate(RADIO));
   await bind(folder, PLACES.secrets);
+}
+
+/** Returns a certificate for a host name and its key. */
+function makeCertificate(host: string): Promise<string> {
+  return run(
+    'openssl',
+    [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'],
+      ...['-days', '1', '-subj', `/CN=${host}`, '-addext', `subjectAltName=DNS:${host}`],
+      ...['-keyout', '-', '-out', '-'],
+    ],
+    { timeout: 10_000 },
+  );
 }
 
 /** Fills in `.env.example`, and adds settings that a machine without a registry and a network needs. */
@@ -183,6 +202,9 @@ async function writeVariables(others: NodeJS.ProcessEnv): Promise<void> {
     AGENT_VERSIONS: `${runtimeVersion}@${ANY_DIGEST}`,
     BACKEND_DOMAIN: new URL(BACKEND).hostname,
     DOCKER_GID,
+    PLATFORM_TOKEN_ADDRESS: PATH_USD,
+    RADIO_ICECAST_URL: 'http://icecast:8000',
+    RADIO_PUBLIC_URL: `https://${RADIO}:8443`,
     WEB_DOMAIN: WEB,
   };
   const example = await readFile(path.join(projectRoot, '.env.example'), 'utf8');
@@ -217,38 +239,76 @@ function internalApiKey(): Promise<string> {
 }
 
 /** Takes the tour of an agent through the proxy, as a person on the internet. */
-async function takeTour(): Promise<void> {
+async function takeTour(chain: LocalChain): Promise<void> {
   const authority = path.join(PLACES.volumes, 'caddy/caddy/pki/authorities/local/root.crt');
-  globalAgent.options.ca = [...rootCertificates, await readFile(authority, 'utf8')];
+  const certificates = [authority, path.join(PLACES.secrets, 'radio_tls')];
+  const read = certificates.map((file) => readFile(file, 'utf8'));
+  globalAgent.options.ca = [...rootCertificates, ...(await Promise.all(read))];
   const facts = {
     webUrl: `https://${WEB}`,
     backendUrl: BACKEND,
+    chain,
     internalApiKey: await internalApiKey(),
     userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
   };
-  await new AgentTour(facts, { visit }).go();
+  await new AgentTour(facts, { visit, goLive }).go();
 }
 
 /** Opens an agent's own address, whose certificate the proxy makes at this moment. @throws StartFailure */
 async function visit(url: string): Promise<void> {
   const { hostname, pathname, search } = new URL(url);
-  const status = await new Promise<number | undefined>((resolve, reject) => {
-    const asked = request({
-      host: '127.0.0.1',
-      servername: hostname,
-      path: `${pathname}${search}`,
-      headers: { host: hostname },
-      signal: AbortSignal.timeout(30_000),
-    });
-    asked.once('response', (answer) => {
-      answer.resume();
-      resolve(answer.statusCode);
-    });
-    asked.once('error', reject);
-    asked.end();
+  const status = await statusOf({
+    host: '127.0.0.1',
+    servername: hostname,
+    path: `${pathname}${search}`,
+    headers: { host: hostname },
   });
   if (status === undefined || status >= 400) {
     throw new StartFailure(`The agent's address answers ${status} through the proxy.`);
   }
   say(`The agent's own address answers ${status} through the proxy.`);
+}
+
+/** Sends to a stream and plays it, both through HAProxy. @throws StartFailure */
+async function goLive(listenUrl: string, sourcePassword: string): Promise<void> {
+  const { hostname: host, pathname, port } = new URL(listenUrl);
+  const credentials = Buffer.from(`source:${sourcePassword}`).toString('base64');
+  const source = connect({
+    host,
+    servername: host,
+    port: Number(port),
+    ca: globalAgent.options.ca,
+  });
+  const answered = new Promise<string>((resolve) => {
+    source.once('data', (data: Buffer) =>
+      resolve(data.toString('latin1').split('\r\n', 1)[0] ?? ''),
+    );
+    source.once('error', (error: Error) => resolve(error.message));
+    source.setTimeout(ANSWER_MS, () => resolve('no answer'));
+  });
+  source.write(
+    `SOURCE ${pathname} HTTP/1.0\r\nAuthorization: Basic ${credentials}\r\nContent-Type: audio/mpeg\r\n\r\n`,
+  );
+  const answer = await answered;
+  if (!answer.includes(' 200 ')) {
+    throw new StartFailure(`A source gets this answer through HAProxy: ${answer}.`);
+  }
+  source.write(Buffer.alloc(AUDIO_BYTES, 0x55));
+  const status = await statusOf({ host, port, path: pathname });
+  source.destroy();
+  if (status !== 200) throw new StartFailure(`A player gets ${status} through HAProxy.`);
+  say('A source sends to the stream through HAProxy, and a player plays it.');
+}
+
+/** Returns the status of the answer to a GET; undefined without an answer. */
+function statusOf(options: RequestOptions): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const asked = request({ ...options, signal: AbortSignal.timeout(ANSWER_MS) });
+    asked.once('response', ({ statusCode }) => {
+      resolve(statusCode);
+      asked.destroy();
+    });
+    asked.on('error', () => resolve(undefined));
+    asked.end();
+  });
 }

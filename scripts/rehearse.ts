@@ -6,12 +6,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { cacheAgentImage } from '../dev/agent-image/build-openclaw.js';
 import { StartFailure } from '../dev/failure.js';
+import { obtainIcecast } from '../dev/radio/icecast.js';
 import { onNpmEnd } from '../dev/processes/npm-end.js';
 import { run } from '../dev/processes/run.js';
 import { requireMachine } from '../dev/rehearsal/machine.js';
 import { say, step } from '../dev/report.js';
 import { builtProgram, projectRoot } from '../dev/root.js';
 import { readSettings } from '../dev/settings.js';
+import { obtainHaproxy } from '../dev/test-programs.js';
 import { findTemporalCli } from '../dev/temporal/temporal-binary.js';
 import { runScript } from '../src/run-script.js';
 import { findCompose } from './compose-loader.js';
@@ -36,6 +38,12 @@ async function main(): Promise<void> {
   // Everything that needs the network comes first: the rehearsal itself has none.
   const compose = await findCompose(cacheDir);
   const temporalCli = await findTemporalCli(settings);
+  const icecast2 = await obtainIcecast({ manage: true });
+  const haproxy = await obtainHaproxy();
+  if (haproxy === undefined) {
+    throw new StartFailure('HAProxy is not installed: install the package haproxy.');
+  }
+  const programs = { temporal: temporalCli, icecast2, haproxy };
   const { runtimeVersion: version } = settings.agents;
   await cacheAgentImage({ version, cacheDir, log: say });
   await step('Building the production programs', () =>
@@ -47,7 +55,7 @@ async function main(): Promise<void> {
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-rehearsal-'));
   await chmod(folder, 0o711);
   try {
-    process.exitCode = await rehearse(JSON.stringify({ folder, compose, temporalCli }));
+    process.exitCode = await rehearse(JSON.stringify({ folder, compose, programs }));
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   }

@@ -10,8 +10,8 @@ const TIMEOUT = { timeout: 10_000 };
 /** Addresses, with the names of their services. The proxy arrives at the API from a network that it trusts. */
 const ADDRESSES: Readonly<Record<string, readonly string[]>> = {
   '127.0.0.1': [
-    ...['localhost', 'postgres', 'redis', 'summarizer', 'temporal'],
-    ...['backend.localhost', 'platform.localhost'],
+    ...['localhost', 'icecast', 'postgres', 'redis', 'summarizer', 'temporal'],
+    ...['backend.localhost', 'platform.localhost', 'radio.localhost'],
   ],
   '10.230.0.1': ['host'],
   '10.230.0.2': ['api'],

@@ -75,6 +75,8 @@ export class RehearsedServices {
         return;
       case 'caddy':
         return this.#startCaddy(service);
+      case 'haproxy':
+        return this.#startHaproxy(service);
       default:
         return isJob ? this.#runJob(name, service) : this.#startOwnCommand(name, service);
     }
@@ -142,7 +144,15 @@ export class RehearsedServices {
     this.ran.push("caddy: with deploy/Caddyfile, and certificates of Caddy's own authority");
   }
 
+  async #startHaproxy(service: Service): Promise<void> {
+    const file = path.join(PLACES.app, 'deploy', 'haproxy.cfg');
+    // The image's own command.
+    await this.#startProcess('haproxy', service, environmentOf(service), ['haproxy', '-f', file]);
+    this.ran.push("haproxy: Debian's, with deploy/haproxy.cfg");
+  }
+
   async #runJob(name: string, service: Service): Promise<void> {
+    await this.#makeVolumes(service);
     const [program = '', ...args] = asUser(service, commandOf(service));
     try {
       await run(program, args, {
@@ -158,6 +168,7 @@ export class RehearsedServices {
 
   async #startOwnCommand(name: string, service: Service): Promise<void> {
     const env = await this.#environmentOf(name, service);
+    await this.#makeVolumes(service);
     await this.#startProcess(name, service, env, commandOf(service));
     this.ran.push(`${name}: ${commandOf(service).join(' ')}`);
   }
@@ -210,6 +221,12 @@ export class RehearsedServices {
     };
   }
 
+  async #makeVolumes({ volumes }: Service): Promise<void> {
+    for (const { source, type } of volumes) {
+      if (type === 'volume' && source !== undefined) await this.#volume(source);
+    }
+  }
+
   async #volume(name: string): Promise<string> {
     const folder = path.join(PLACES.volumes, name);
     await mkdir(folder, { recursive: true });
@@ -218,15 +235,16 @@ export class RehearsedServices {
   }
 }
 
-/** Returns the command of a service, with the files that it mounts at their places here. */
+/** Returns the command of a service, with the files and volumes that it mounts at their places here. */
 function commandOf({ command, entrypoint, volumes }: Service): readonly string[] {
-  const mounted = volumes.filter(({ type }) => type === 'bind');
   const placed = (word: string) =>
-    mounted.reduce(
-      (text, { source = '', target }) =>
-        text.replaceAll(target, source.replace(/^.*\/deploy\//, `${PLACES.app}/deploy/`)),
-      word,
-    );
+    volumes.reduce((text, { source = '', target, type }) => {
+      if (type === 'volume') {
+        return text.replaceAll(`${target}/`, `${path.join(PLACES.volumes, source)}/`);
+      }
+      if (type !== 'bind') return text;
+      return text.replaceAll(target, source.replace(/^.*\/deploy\//, `${PLACES.app}/deploy/`));
+    }, word);
   return [...(entrypoint ?? []), ...(command ?? [])].map(placed);
 }
 
