@@ -13,7 +13,7 @@ import type { EmailSettings } from './settings.js';
 /** Mails to an agent that wait to be read: no sender is proven before. */
 const MAX_UNREAD = 600;
 
-/** Recipients of a mail among whom agents are searched. */
+/** Recipients of a mail that are looked up. */
 const MAX_RECIPIENTS = 50;
 
 /** Mails of a statement: commits that notify wait for each other, and each statement is one. */
@@ -121,7 +121,8 @@ const STORE = `
               WHEN NOT c.is_admitted THEN 'rate'
               -- The first of several events of a batch about one mail stored the mail.
               WHEN s.provider_id IS NOT NULL
-                   AND row_number() OVER (PARTITION BY c.mail_id ORDER BY m.position) = 1
+                   AND row_number() OVER (PARTITION BY c.mail_id
+                                            ORDER BY c.is_admitted DESC, m.position) = 1
                 THEN 'stored'
               ELSE 'duplicate' END AS receipt
     FROM mails m LEFT JOIN counted c USING (position)
