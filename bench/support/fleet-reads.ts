@@ -24,7 +24,7 @@ const GRAPH = [
   `SELECT id, name, status FROM swarms WHERE user_id = $1 ORDER BY created_at DESC`,
   `SELECT swarm_id, agent_id FROM swarm_members WHERE user_id = $1`,
   `SELECT from_agent, to_agent, count(*) FROM bus_messages
-    WHERE (from_user = $1 OR to_user = $1) AND created_at > now() - interval '30 days' GROUP BY 1, 2`,
+    WHERE (from_user = $1 OR (to_user = $1 AND from_user <> to_user)) AND created_at > now() - interval '30 days' GROUP BY 1, 2`,
   `SELECT s.agent_id, p.address, count(*) FROM royalty_splits s JOIN royalty_payouts p ON p.split_id = s.id
     WHERE s.user_id = $1 GROUP BY 1, 2`,
 ];

@@ -318,7 +318,8 @@ async function* busMessages(
     const rows = await tenant.query<SealedMessage>(
       `SELECT id, from_agent AS "from", message_id AS "messageId", sealed, service, status, step,
               attempts, created_at AS "createdAt", delivered_at AS "deliveredAt"
-         FROM bus_messages WHERE id > $after AND (from_user = $userId OR to_user = $userId)
+         FROM bus_messages
+        WHERE id > $after AND (from_user = $userId OR (to_user = $userId AND from_user <> to_user))
         ORDER BY id LIMIT ${MESSAGES}`,
       { after, userId },
     );

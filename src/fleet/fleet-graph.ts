@@ -7,7 +7,7 @@ import type { SwarmStatus } from '../types/swarms.js';
 export const MAX_NODES = 500;
 const MAX_EDGES = 5_000;
 
-/** Messages counted in each direction, the newest ones. */
+/** Messages counted, the newest ones that were sent and the newest ones from others. */
 const MAX_MESSAGES = 10_000;
 const MESSAGE_DAYS = 30;
 
@@ -59,17 +59,18 @@ const MEMBERS = `
   SELECT swarm_id AS "from", agent_id AS "to" FROM swarm_members WHERE user_id = $userId
    ORDER BY swarm_id, position LIMIT ${MAX_EDGES + 1}`;
 
-/** Returns the SQL of the newest messages of a user, as sender or as recipient. */
-const newestMessages = (party: 'from_user' | 'to_user') => `
+/** Returns the SQL of a user's newest messages. */
+const newestMessages = (condition: string) => `
   SELECT from_agent, from_user, to_agent, to_user, created_at FROM bus_messages
-   WHERE ${party} = $userId ORDER BY id DESC LIMIT ${MAX_MESSAGES}`;
+   WHERE ${condition} ORDER BY id DESC LIMIT ${MAX_MESSAGES}`;
 
 const MESSAGES = `
   SELECT from_agent AS "from", to_agent AS "to", from_user AS "fromUser", to_user AS "toUser",
          count(*)::int AS count
-    FROM (SELECT * FROM (${newestMessages('from_user')}) sent
+    FROM (SELECT * FROM (${newestMessages('from_user = $userId')}) sent
           UNION ALL
-          SELECT * FROM (${newestMessages('to_user')}) received WHERE from_user <> $userId) newest
+          -- Those between the user's own agents are among the sent ones.
+          SELECT * FROM (${newestMessages('to_user = $userId AND from_user <> to_user')}) received) newest
    WHERE created_at > now() - interval '${MESSAGE_DAYS} days'
    GROUP BY from_agent, to_agent, from_user, to_user
    ORDER BY count(*) DESC, from_agent, to_agent LIMIT ${MAX_EDGES + 1}`;
@@ -106,7 +107,7 @@ export async function fleetGraph(tenant: TenantDatabase, userId: string): Promis
   });
   const { agents, members, messages, payouts, swarms } = found;
   const nodes = new Map<string, FleetNode>();
-  let isCut = isFull(messages, 'fromUser', userId) || isFull(messages, 'toUser', userId);
+  let isCut = isFull(messages, userId);
   const add = (node: FleetNode) => {
     if (nodes.has(node.id)) return;
     if (nodes.size < MAX_NODES) nodes.set(node.id, node);
@@ -156,15 +157,12 @@ const externalAgent = (id: string): FleetNode => ({
   status: 'external',
 });
 
-/** Reports whether as many messages were counted as are read, so that older ones may be missing. */
-function isFull(
-  messages: readonly Messages[],
-  party: 'fromUser' | 'toUser',
-  userId: string,
-): boolean {
-  const counted = messages.reduce(
-    (sum, each) => sum + (each[party] === userId ? each.count : 0),
+/** Reports whether so many messages were counted, sent or from others, that older ones may be missing. */
+function isFull(messages: readonly Messages[], userId: string): boolean {
+  const total = messages.reduce((sum, { count }) => sum + count, 0);
+  const sent = messages.reduce(
+    (sum, { count, fromUser }) => sum + (fromUser === userId ? count : 0),
     0,
   );
-  return counted >= MAX_MESSAGES;
+  return sent >= MAX_MESSAGES || total - sent >= MAX_MESSAGES;
 }

@@ -1,4 +1,4 @@
-import { literal } from 'sequelize';
+import { col, literal, Op } from 'sequelize';
 import type { BusService, MessageStatus, StepOutcome, ThreadState } from '../../../types/bus.js';
 import { ownedThrough, seenByBoth } from '../schema/policies.js';
 import {
@@ -93,7 +93,9 @@ export const busMessages = table(
     index('bus_messages_waiting', ['to_agent', 'id'], { status: 'queued' }),
     index('bus_messages_message', ['message_id']),
     index('bus_messages_from_user', ['from_user', 'id']),
-    index('bus_messages_to_user', ['to_user', 'id']),
+    index('bus_messages_from_others', ['to_user', 'id'], {
+      from_user: { [Op.ne]: col('to_user') },
+    }),
     index('bus_messages_created', ['created_at']),
     index('bus_messages_due', ['due_at'], { status: 'queued' }),
     index('bus_messages_untried', ['from_agent', 'to_agent', 'id'], { tried_at: null }),
