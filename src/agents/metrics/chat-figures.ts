@@ -19,14 +19,19 @@ interface ChatRow extends Pick<AgentChatFigures, 'agentId' | 'turns' | 'failed'>
   readonly percentiles: readonly number[] | null;
 }
 
-/** Figures of all agents together, and of each, from an index alone. */
-const chatSql = (ofUser: boolean, ofEach: boolean) => `
-  SELECT ${ofEach ? 'a.id' : 'NULL'} AS "agentId", count(*)::integer AS turns,
-         count(*) FILTER (WHERE m.status = 'failed')::integer AS failed,
-         percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY m.took_ms)
-           FILTER (WHERE m.status = 'complete') AS percentiles
+const COUNTS = `count(*)::integer AS turns,
+         count(*) FILTER (WHERE m.status = 'failed')::integer AS failed`;
+
+/** The turns of agents since `$from`, from an index alone. */
+const TURNS = `
     FROM agents a JOIN messages m ON m.agent_id = a.id AND m.role = 'assistant'
-     AND m.created_at >= $from::timestamptz
+     AND m.created_at >= $from::timestamptz`;
+
+/** Figures of all agents together, and of each. */
+const chatSql = (ofUser: boolean, ofEach: boolean) => `
+  SELECT ${ofEach ? 'a.id' : 'NULL'} AS "agentId", ${COUNTS},
+         percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY m.took_ms)
+           FILTER (WHERE m.status = 'complete') AS percentiles${TURNS}
    ${ofUser ? 'WHERE a.user_id = $userId' : ''}
    GROUP BY GROUPING SETS (${ofEach ? '(a.id), ' : ''}())`;
 
@@ -44,6 +49,21 @@ export async function chatFigures(
     const [p50Ms = null, p95Ms = null, p99Ms = null] = (percentiles ?? []).map(Math.round);
     return { ...counts, p50Ms, p95Ms, p99Ms };
   });
+}
+
+/** Returns how many turns of a user's agents there are since a time, and how many of these failed. */
+export async function chatCounts(
+  tenant: TenantDatabase,
+  userId: string,
+  from: Date,
+): Promise<Pick<ChatFigures, 'turns' | 'failed'>> {
+  const [counts] = await tenant.query<Pick<ChatFigures, 'turns' | 'failed'>>(
+    `SELECT ${COUNTS}${TURNS} WHERE a.user_id = $userId`,
+    { userId, from: from.toISOString() },
+    { plan: 'fresh' },
+  );
+  if (!counts) throw new TypeError('a sum over no rows must still return a row');
+  return counts;
 }
 
 /** Returns the figures of all agents together. */

@@ -13,6 +13,10 @@ export interface AgentIncidents {
 export const IS_CRASH = `t.to_state = 'degraded' AND t.cause <> 'unhealthy'`;
 export const IS_REPAIR = `t.to_state = 'repairing'`;
 
+/** Returns the SQL of the milliseconds of spans, summed as intervals: numbers of each take several times as long. */
+const msOf = (condition: string) =>
+  `coalesce(extract(epoch FROM sum(span) FILTER (WHERE ${condition})) * 1000, 0)::float8`;
+
 /**
  * The states of each agent from `$from` on, by its transitions; before the oldest stored one its state is
  * unknown. A container that Docker refuses to stop runs against its owner's will. Transitions of one
@@ -20,19 +24,17 @@ export const IS_REPAIR = `t.to_state = 'repairing'`;
  */
 const INCIDENTS = `
   SELECT id AS "agentId",
-         coalesce(sum(ms) FILTER (WHERE is_desired), 0)::float8 AS "desiredMs",
-         coalesce(sum(ms) FILTER (WHERE is_desired AND to_state = 'running'), 0)::float8
-           AS "runningMs",
+         ${msOf('is_desired')} AS "desiredMs",
+         ${msOf("is_desired AND to_state = 'running'")} AS "runningMs",
          count(*) FILTER (WHERE is_new AND is_crash)::integer AS crashes,
          count(*) FILTER (WHERE is_new AND is_repair)::integer AS repairs
     FROM (
       SELECT a.id, t.to_state, t.at >= $from::timestamptz AS is_new, ${IS_CRASH} AS is_crash,
              ${IS_REPAIR} AS is_repair,
              t.to_state <> 'stopped' AND t.cause <> 'stop_refused' AS is_desired,
-             greatest(0, extract(epoch FROM
-               lead(t.at, 1, least(a.deleted_at, $now::timestamptz))
+             greatest(interval '0', lead(t.at, 1, least(a.deleted_at, $now::timestamptz))
                  OVER (PARTITION BY a.id ORDER BY t.at, right(t.id, 12))
-               - greatest(t.at, $from::timestamptz)) * 1000) AS ms
+               - greatest(t.at, $from::timestamptz)) AS span
         FROM agents a CROSS JOIN LATERAL (
           (SELECT * FROM watchdog_transitions WHERE agent_id = a.id AND at < $from::timestamptz
             ORDER BY at DESC, right(id, 12) DESC LIMIT 1)

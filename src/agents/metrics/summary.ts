@@ -1,7 +1,7 @@
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { Plan } from '../../types/plans.js';
 import { agentCounts, type AgentCounts } from './agent-counts.js';
-import { allOf, chatFigures } from './chat-figures.js';
+import { chatCounts } from './chat-figures.js';
 import { availabilityOf, incidentsOf, incidentSums } from './incidents.js';
 import { USAGE_SUMS, usageRows } from './usage-sql.js';
 import { boundsOf, windowOfDays } from './window.js';
@@ -34,20 +34,19 @@ export async function metricSummary(
   now: Date,
 ): Promise<MetricSummary> {
   const window = windowOfDays(30, now);
-  const [[subscription], agents, [usage], chats, incidents] = await Promise.all([
+  const [[subscription], agents, [usage], chat, incidents] = await Promise.all([
     tenant.query<{ plan: Plan }>(PLAN, { userId }),
     agentCounts(tenant),
     tenant.query<UsageFigures>(USAGE, { ...boundsOf(window), userId }, { plan: 'fresh' }),
-    chatFigures(tenant, window.from, { ofEach: false }),
+    chatCounts(tenant, userId, window.from),
     incidentsOf(tenant, userId, { from: window.from, now }),
   ]);
   if (!usage) throw new TypeError('a sum over no rows must still return a row');
-  const { turns, failed } = allOf(chats);
   return {
     plan: subscription?.plan ?? null,
     agents,
     usage,
-    chat: { turns, failed },
+    chat,
     incidents: incidentSums(incidents),
     availability: availabilityOf(incidents),
   };

@@ -56,19 +56,18 @@ export const USAGE_SUMS = `coalesce(sum(calls), 0)::float8 AS calls,
  */
 export const lastDaySql = (ofUser: boolean) => {
   const own = ofUser ? 'AND user_id = $userId' : '';
+  // Not a common table expression, whose value would not be a condition of the index.
+  const hour = `date_trunc('hour', $from::timestamptz, 'UTC')`;
   return `
-  WITH bound AS (
-    SELECT $from::timestamptz AS since, date_trunc('hour', $from::timestamptz, 'UTC') AS hour
-  ), hours AS (
-    SELECT u.* FROM (${SUMMED}) u, bound WHERE u.at >= bound.hour ${own}
+  WITH hours AS MATERIALIZED (
+    SELECT u.* FROM (${SUMMED}) u WHERE u.at >= ${hour} ${own}
   ), calls AS (
-    SELECT calls, tokens, cost_usd FROM hours, bound WHERE at > bound.hour
+    SELECT calls, tokens, cost_usd FROM hours WHERE at > ${hour}
     UNION ALL
     SELECT 1, input_tokens::bigint + output_tokens, cost_usd
-      FROM bound
-      JOIN (SELECT DISTINCT user_id, at FROM hours) h ON h.at = bound.hour
-      JOIN usage_logs l ON l.user_id = h.user_id AND l.created_at >= bound.since
-       AND l.created_at < bound.hour + interval '1 hour'
+      FROM (SELECT DISTINCT user_id FROM hours WHERE at = ${hour}) h
+      JOIN usage_logs l ON l.user_id = h.user_id AND l.created_at >= $from::timestamptz
+       AND l.created_at < ${hour} + interval '1 hour'
   )
   SELECT ${USAGE_SUMS} FROM calls`;
 };

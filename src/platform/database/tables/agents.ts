@@ -288,7 +288,7 @@ export const Message = table(
     tookMs: nullable(integer()),
   },
   [
-    index('messages_answers', ['agent_id', 'created_at', 'status', 'took_ms'], {
+    index('messages_answers', ['agent_id', 'created_at', 'status', 'took_ms', 'user_id'], {
       role: 'assistant',
     }),
     index('messages_conversation_position', ['agent_id', 'conversation', 'position']),
