@@ -44,7 +44,7 @@ import { migration as radio } from './043-radio.js';
 import { migration as fleet } from './044-fleet.js';
 import { migration as withdrawnSkills } from './045-withdrawn-skills.js';
 import { migration as unreadEmails } from './046-unread-emails.js';
-import { migration as coveringIndexes } from './048-covering-indexes.js';
+import { migration as coveringIndexes } from './047-covering-indexes.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -105,5 +105,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '044-fleet', migration: fleet },
   { name: '045-withdrawn-skills', migration: withdrawnSkills },
   { name: '046-unread-emails', migration: unreadEmails },
-  { name: '048-covering-indexes', migration: coveringIndexes },
+  { name: '047-covering-indexes', migration: coveringIndexes },
 ];
