@@ -12,7 +12,7 @@ import { run } from '../../dev/processes/run.js';
 import { projectRoot } from '../../dev/root.js';
 import { obtainFfmpeg, obtainHaproxy } from '../../dev/test-programs.js';
 import { observeRadio } from '../../src/radio/observe.js';
-import { Icecast } from '../../src/radio/icecast.js';
+import { Icecast, IcecastAwayError } from '../../src/radio/icecast.js';
 import type { Person } from '../money/wallets/support.js';
 import { queryRows } from '../platform/database/catalog.js';
 import { hasBrowser, startBrowser } from '../support/browser.js';
@@ -210,17 +210,64 @@ test('a page that is sent as audio runs no script in a browser', async () => {
   }
 });
 
-test('the radio is a 503 within two seconds while Icecast is stopped', async () => {
-  const stream = await site.stream(ada);
-  const { pid } = site.icecast.process;
-  process.kill(pid, 'SIGSTOP');
-  try {
-    await expectAway(stream);
-  } finally {
-    process.kill(pid, 'SIGCONT');
-  }
-  await untilBack();
-});
+type Fault = () => Promise<() => Promise<void>>;
+
+/** Starts Icecast again, after it was stopped. */
+async function again(changes?: { readonly adminPassword: string }): Promise<void> {
+  site.icecast = await site.startIcecast(changes);
+}
+
+const FAULTS: Readonly<Record<string, Fault>> = {
+  'is stopped by SIGSTOP'() {
+    const { pid } = site.icecast.process;
+    process.kill(pid, 'SIGSTOP');
+    return Promise.resolve(() => Promise.resolve(void process.kill(pid, 'SIGCONT')));
+  },
+  async 'is away'() {
+    await site.icecast.stop();
+    return again;
+  },
+  async 'has another admin password'() {
+    await site.icecast.stop();
+    await again({ adminPassword: 'another-password-of-the-operator' });
+    return async () => {
+      await site.icecast.stop();
+      await again();
+    };
+  },
+};
+
+test.each(Object.entries(FAULTS))(
+  'the radio is a 503 within two seconds while Icecast %s, and comes back',
+  async (_, begin) => {
+    const [stream, removed] = [await site.stream(ada), await site.stream(ada)];
+    const source = await connectSource(site.icecastUrl, removed);
+    const stop = feed(source);
+    await until(() => isLive(removed.id));
+    const end = await begin();
+    try {
+      await expectAway(stream);
+      const path = `/api/radio/streams?id=${removed.id}`;
+      const { ms, result } = await timed(() => site.web(ada, 'DELETE', path));
+      expect(result.status).toBe(200);
+      expect(ms).toBeLessThan(2_000);
+      await expect(look()).rejects.toThrow(IcecastAwayError);
+    } finally {
+      await end();
+    }
+    await untilBack();
+    await look();
+    await source.ended;
+    stop();
+    await until(async () => {
+      const sources = await icecast().sources();
+      return sources.every(({ mount }) => mount !== removed.mount);
+    });
+    const own = await connectSource(site.icecastUrl, stream);
+    expect(own.status).toMatch(/ 200 /);
+    own.close();
+  },
+);
 
 test('a question beyond the limit admits nothing', async () => {
   const stream = await site.stream(ada);
