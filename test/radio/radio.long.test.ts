@@ -251,12 +251,12 @@ test.each(Object.entries(FAULTS))(
       const { ms, result } = await timed(() => site.web(ada, 'DELETE', path));
       expect(result.status).toBe(200);
       expect(ms).toBeLessThan(2_000);
-      await expect(look()).rejects.toThrow(IcecastAwayError);
+      await expect(observe()).rejects.toThrow(IcecastAwayError);
     } finally {
       await end();
     }
     await untilBack();
-    await look();
+    await observe();
     await source.ended;
     stop();
     await until(async () => {
