@@ -37,15 +37,17 @@ test('a video without a webhook is read every 30 seconds until it has ended', as
   expect(Math.round((last - first) / 1_000)).toBeCloseTo(90, -1);
 });
 
-test('a video that takes 30 minutes is cancelled at the provider', async () => {
+test('a video that takes longer than its time is cancelled at the provider', async () => {
   const video = new VideoRun();
+  // Each reading replays the run: the 30 minutes of the row would take 20 s of CPU.
+  video.leftMs = 3 * 60_000;
   video.check = () => Promise.resolve('running');
   await run(video);
   const minutes = (await durationOf(video)) / 60_000;
-  expect(minutes).toBeGreaterThanOrEqual(30);
-  expect(minutes).toBeLessThan(32);
+  expect(minutes).toBeGreaterThanOrEqual(3);
+  expect(minutes).toBeLessThan(5);
   expect(video.made.slice(-3)).toEqual(['check', 'cancel', 'settle late']);
-  expect(video.made.filter((each) => each === 'check').length).toBeLessThan(70);
+  expect(video.made.filter((each) => each === 'check').length).toBeLessThan(10);
 });
 
 test('a report before the answer to the request is not lost', async () => {

@@ -205,6 +205,16 @@ describe('a prediction', () => {
     expect(site.provider.predictions.size).toBe(before + 1);
   });
 
+  test('has 30 minutes from its request', async () => {
+    const id = await site.create(ada);
+    expect(await store().open(id)).toEqual({ isNew: true, leftMs: 30 * 60_000 });
+    await ask(id);
+    await owner(`UPDATE videos SET asked_at = asked_at - interval '10 minutes' WHERE id = '${id}'`);
+    const { leftMs } = (await store().open(id)) ?? { leftMs: 0 };
+    expect(leftMs).toBeGreaterThan(19 * 60_000);
+    expect(leftMs).toBeLessThanOrEqual(20 * 60_000);
+  });
+
   test('is kept by a repeated step, if the result of the first was lost', async () => {
     const id = await site.create(ada);
     const before = site.provider.predictions.size;
