@@ -4,7 +4,7 @@ import { randomBytes, randomUUID, scrypt } from 'node:crypto';
 import { parseArgs, promisify } from 'node:util';
 import { createApiKey } from '../src/accounts/accounts/api-keys.js';
 import { hashPassword } from '../src/accounts/accounts/password.js';
-import { PASSWORD_COST } from '../src/accounts/accounts/password-cost.js';
+import { PASSWORD_COST } from '../src/accounts/accounts/hash-cost.js';
 import { Database } from '../src/platform/database/database.js';
 import { makeMailToken } from '../src/accounts/mail/mail-tokens.js';
 import { forkUntilMessage } from './support/child.js';

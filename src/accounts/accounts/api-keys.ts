@@ -12,6 +12,7 @@ import { ConflictError, NotFoundError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { DEFAULT_KEY_SCOPES, KEY_SCOPES, type KeyScope } from '../../types/key-scopes.js';
 import { requestNotice } from './account-notices.js';
+import { API_KEY_COST } from './hash-cost.js';
 import { keyHashing } from './hashing-limiters.js';
 import { requireOpenSession } from './sessions.js';
 
@@ -24,9 +25,8 @@ const PREFIX = 'sk_';
 
 /** Leading characters by which a key is found (spec 4.5). */
 const PREFIX_LENGTH = 10;
-const RANDOM_BYTES = 32;
 /** Bcrypt reads at most 72 bytes; a key has 46. */
-const BCRYPT_COST = 10;
+const RANDOM_BYTES = 32;
 /** Characters of the random part shown at each end of the preview. Both ends reveal 48 of 256 bits. */
 const SHOWN_AT_EACH_END = 4;
 
@@ -81,7 +81,7 @@ export async function createApiKey(
   const random = randomBytes(RANDOM_BYTES).toString('base64url');
   const key = PREFIX + random;
   // Hashed before the transaction, so that no connection is held during CPU work.
-  const keyHash = await keyHashing.run({ owner: site }, () => bcrypt.hash(key, BCRYPT_COST));
+  const keyHash = await keyHashing.run({ owner: site }, () => bcrypt.hash(key, API_KEY_COST));
   // As the platform, because no tenant sees the mails.
   return database.asPlatform().transaction(async (db) => {
     // Serializes a user's key creations, so that two concurrent requests cannot exceed the limit.

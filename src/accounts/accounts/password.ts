@@ -2,7 +2,7 @@ import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:c
 import { BadRequestError } from '../../lib/errors.js';
 import { isCommonPassword } from './common-passwords.js';
 import { passwordHashing } from './hashing-limiters.js';
-import { PASSWORD_COST } from './password-cost.js';
+import { PASSWORD_COST } from './hash-cost.js';
 
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;

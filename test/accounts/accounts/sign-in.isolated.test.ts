@@ -1,5 +1,7 @@
 import { randomBytes, scryptSync } from 'node:crypto';
+import bcrypt from 'bcrypt';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createApiKey } from '../../../src/accounts/accounts/api-keys.js';
 import { passwordHashing } from '../../../src/accounts/accounts/hashing-limiters.js';
 import { comparePassword, hashPassword } from '../../../src/accounts/accounts/password.js';
 import { registerAccount } from '../../../src/accounts/accounts/register.js';
@@ -125,4 +127,11 @@ describe('a password hashed at a lower cost', () => {
     );
     expect(made).not.toContain(undefined);
   });
+});
+
+test('a new API key has the bcrypt cost 10', async () => {
+  const owner = { userId: ann.id, requestId: 'request' };
+  const { id } = await createApiKey(database.db, owner, { name: 'ci', site: HERE.site });
+  const row = await database.db.asUser(ann.id).transaction((db) => db.ApiKey.findByPk(id));
+  expect(bcrypt.getRounds(row?.keyHash ?? '')).toBe(10);
 });

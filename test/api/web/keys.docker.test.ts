@@ -73,7 +73,6 @@ describe('new API key', () => {
     const { id, key } = (await create(ada, { name: 'hidden' }, options)).body;
     const row = await platform.db.asUser(ada.id).transaction((db) => db.ApiKey.findByPk(id));
     expect(await bcrypt.compare(key, row?.keyHash ?? '')).toBe(true);
-    expect(bcrypt.getRounds(row?.keyHash ?? '')).toBe(10);
     expect(Buffer.byteLength(key)).toBeLessThan(72);
 
     const everything = await wholeDatabase();
