@@ -261,6 +261,18 @@ describe('tools', () => {
     ]);
   });
 
+  test('a result with a reference, which Gemini takes for one to an image, is sent as text', () => {
+    const content = '{"schema":{"items":{"$ref":"#/$defs/Item"}}}';
+    const { contents } = sent({
+      messages: [
+        HELLO,
+        { role: 'assistant', tool_calls: [call('a', 'f', '{}')] },
+        { role: 'tool', tool_call_id: 'a', content },
+      ],
+    });
+    expect(contents[2].parts[0].functionResponse.response).toEqual({ result: content });
+  });
+
   test('results of different turns stay in separate messages', () => {
     const assistant = (id: string) => ({ role: 'assistant', tool_calls: [call(id, 'f', '{}')] });
     const { contents } = sent({
@@ -332,6 +344,61 @@ describe('tools', () => {
         ],
       },
     ]);
+  });
+
+  test('references of a schema are sent as Gemini takes them', () => {
+    const parameters = {
+      type: 'object',
+      properties: {
+        a: { $ref: '#/definitions/A', title: 'A', nullable: true, description: 'one' },
+        same: { $ref: '#/properties/list/items' },
+        list: { type: 'array', items: { type: 'string' } },
+        none: { $ref: '#/definitions/None', title: 'none' },
+        all: { $ref: '#', default: null, title: 'all' },
+      },
+      definitions: {
+        A: { type: 'object', properties: { b: { $ref: '#/definitions/B' } } },
+        B: { anyOf: [{ $ref: '#/definitions/A' }, { type: 'null' }] },
+      },
+    };
+    const schema = {
+      properties: {
+        a: { $ref: '#/$defs/definitions_A', description: 'one' },
+        same: { $ref: '#/$defs/properties_list_items' },
+        list: { type: 'array', items: { type: 'string' } },
+        none: { title: 'none' },
+        all: { $ref: '#', default: null },
+      },
+      $defs: {
+        definitions_A: {
+          type: 'object',
+          properties: { b: { $ref: '#/$defs/definitions_B' } },
+        },
+        definitions_B: { anyOf: [{ $ref: '#/$defs/definitions_A' }, { type: 'null' }] },
+        properties_list_items: { type: 'string' },
+      },
+    };
+    const [{ functionDeclarations }] = sent({ tools: [tool('set', parameters)] }).tools;
+    const { parametersJsonSchema } = functionDeclarations[0];
+    expect(parametersJsonSchema).toMatchObject(schema);
+    expect(parametersJsonSchema.properties).toEqual(schema.properties);
+    const format = { type: 'json_schema', json_schema: { schema: parameters } };
+    const { generationConfig } = sent({ response_format: format });
+    expect(generationConfig.responseJsonSchema).toMatchObject(schema);
+  });
+
+  test('references that name one another are followed once each', () => {
+    const chain = Array.from({ length: 20_000 }, (_, at) => [
+      `D${at}`,
+      { $ref: `#/definitions/D${at + 1}`, title: 'next' },
+    ]);
+    const parameters = {
+      type: 'object',
+      properties: { first: { $ref: '#/definitions/D0' } },
+      definitions: Object.fromEntries(chain),
+    };
+    const [{ functionDeclarations }] = sent({ tools: [tool('set', parameters)] }).tools;
+    expect(Object.keys(functionDeclarations[0].parametersJsonSchema.$defs)).toHaveLength(20_000);
   });
 
   test.each([

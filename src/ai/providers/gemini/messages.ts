@@ -174,6 +174,8 @@ function functionResponse(
 }
 
 function jsonObject(text: string): JsonObject | undefined {
+  // Gemini takes a reference, as a schema has it, for one to an image of the result.
+  if (text.includes('"$ref"')) return undefined;
   // Results are long, so text that cannot be an object is not parsed.
   return /^\s*\{/.test(text) ? parseObject(text) : undefined;
 }

@@ -4,6 +4,7 @@ import { badRequest, parsed } from './input.js';
 import { toJson } from './json.js';
 import { toContents } from './messages.js';
 import { geminiName } from './names.js';
+import { geminiSchema } from './schema.js';
 import { isObject } from '../../../lib/json.js';
 import { parameterSchema } from '../shared/tool-schema.js';
 
@@ -90,7 +91,7 @@ function functionDeclarations(tools: unknown): readonly object[] | undefined {
     description: description ?? undefined,
     // This field takes any JSON Schema; `parameters` takes only Google's subset.
     parametersJsonSchema: isObject(parameters)
-      ? parameterSchema(parameters)
+      ? geminiSchema(parameterSchema(parameters))
       : (parameters ?? undefined),
   }));
 }
@@ -120,8 +121,9 @@ function takesFormat({ model, tools, tool_choice: choice }: ChatRequest): boolea
 function responseFields(format: unknown): Readonly<Record<string, unknown>> {
   const asked = parsed(responseFormat, format);
   if (!asked || asked.type === 'text') return {};
+  const schema = asked.type === 'json_schema' ? asked.json_schema.schema : undefined;
   return {
     responseMimeType: 'application/json',
-    responseJsonSchema: asked.type === 'json_schema' ? asked.json_schema.schema : undefined,
+    responseJsonSchema: isObject(schema) ? geminiSchema(schema) : schema,
   };
 }

@@ -77,7 +77,7 @@ function withAlternative(known: readonly unknown[], property: unknown): readonly
 }
 
 /** Returns the part of the schema that a reference within it names. */
-function referred(ref: unknown, root: JsonObject): unknown {
+export function referred(ref: unknown, root: JsonObject): unknown {
   if (typeof ref !== 'string' || !ref.startsWith('#/')) return undefined;
   return ref
     .slice(2)
