@@ -335,9 +335,11 @@ async function makeStreams({ servingUrl }: PaidApi, count: number): Promise<Stre
 /** Stores a user with a linked wallet. @returns the user's id. */
 async function makeHolder(database: Database): Promise<string> {
   const [userId, email] = [randomUUID(), `${randomUUID()}@example.org`];
-  await database
-    .asPlatform()
-    .query('INSERT INTO users (id, email) VALUES ($userId, $email)', { userId, email });
+  await database.asPlatform().query(
+    `INSERT INTO users (id, email, name, created_at, updated_at)
+     VALUES ($userId, $email, 'Ada', now(), now())`,
+    { userId, email },
+  );
   const subject = privateKeyToAddress(generatePrivateKey()).toLowerCase();
   await database.asUser(userId).transaction((db) =>
     db.Identity.create({
