@@ -208,7 +208,7 @@ describe('a prediction', () => {
   test('has 30 minutes from its request', async () => {
     const id = await site.create(ada);
     expect(await store().open(id)).toEqual({ isNew: true, leftMs: 30 * 60_000 });
-    await ask(id);
+    await request(id);
     await owner(`UPDATE videos SET asked_at = asked_at - interval '10 minutes' WHERE id = '${id}'`);
     const { leftMs } = (await store().open(id)) ?? { leftMs: 0 };
     expect(leftMs).toBeGreaterThan(19 * 60_000);
