@@ -142,7 +142,7 @@ async function runningAgent(owner: CarefulClient, name: string): Promise<string>
 function print({ ended, plan, problems }: WorkResult): void {
   const { killAfterMs, kind, part, seed } = plan;
   const how = problems.length > 0 ? 'WRONG' : 'well';
-  console.log(`seed ${seed}: ${part} at ${killAfterMs} ms of a ${kind} (${ended}): ${how}`);
+  console.log(`seed ${seed}: ${kind}, ${part} after ${killAfterMs} ms (${ended}): ${how}`);
   for (const problem of problems) console.log(`  ${problem}`);
 }
 

@@ -12,6 +12,9 @@ const MAILS = 4;
 /** Most milliseconds until the provider answers that a mail is sent. */
 const SENDING_MS = 1_500;
 
+/** Most failures of one call, such as the sending of one mail. */
+const MAX_FAILURES = 3;
+
 /** Milliseconds for the deliveries of events. */
 const DELIVERY_MS = 120_000;
 
@@ -79,15 +82,22 @@ function problemsOf(
   return [`a mail is ${status} (${reason}), with ${answers} answers`];
 }
 
-/** Makes the provider send slowly, lose one in three answers about sent mails, and fail at one in six calls. */
+/** Makes the provider send slowly, and lose a third of its answers and refuse a sixth of its calls. */
 function sendBadly({ resend }: WorkSite, random: Random): void {
-  resend.loss = (response) => {
-    if (!random.isOneIn(3)) return false;
+  const failures = new Map<string, number>();
+  // The platform waits twice as long after each failure, so that many would outlast the round.
+  const mayFail = (call: string) => {
+    const before = failures.get(call) ?? 0;
+    failures.set(call, before + 1);
+    return before < MAX_FAILURES;
+  };
+  resend.loss = (response, call) => {
+    if (!random.isOneIn(3) || !mayFail(call)) return false;
     void delay(random.below(SENDING_MS)).then(() => response.destroy());
     return true;
   };
-  resend.fault = (response) => {
-    if (!random.isOneIn(6)) return false;
+  resend.fault = (response, call) => {
+    if (!random.isOneIn(6) || !mayFail(call)) return false;
     say(response, 503, {});
     return true;
   };

@@ -53,8 +53,9 @@ export async function requestRadio(site: WorkSite, key: string, plan: WorkPlan):
   return {
     async end() {
       await ending;
-      if (way === 'stays') return (await isLive()) && listener.isHearing() ? 'live' : undefined;
-      return (await isLive()) === false ? way : undefined;
+      const isWell =
+        (await isLive()) === (way === 'stays') && listener.isHearing() === (way === 'stays');
+      return isWell ? `${way}, Icecast was away for ${absence.longestMs()} ms` : undefined;
     },
     async problems() {
       const mayBeCut = (way === 'stays' ? 0 : 1) + (plan.part === 'icecast' ? 1 : 0);
