@@ -32,13 +32,17 @@ interface MailRow {
 export async function requestEmails(site: WorkSite, key: string, plan: WorkPlan): Promise<Work> {
   const { agents, database, email, resend, webUrl } = site;
   sendBadly(site, new Random(plan.seed));
-  const [agent] = await database
+  const found = await database
     .asPlatform()
-    .query<{ subdomain: string }>('SELECT subdomain FROM agents WHERE id = $id', { id: agents[0] });
-  const to = [`${agent?.subdomain}@${resend.domain}`];
-  const events = Array.from({ length: MAILS }, (_, n) =>
-    resend.receive({ from: `Owner <${email}>`, to, text: `Is the shop open? (${key}-${n})` }),
-  );
+    .query<{ subdomain: string }>('SELECT subdomain FROM agents WHERE id = ANY ($agents)', {
+      agents,
+    });
+  // In turns: 60 mails of an hour are answered for an agent.
+  const events = Array.from({ length: MAILS }, (_, n) => {
+    const to = [`${found[n % found.length]?.subdomain}@${resend.domain}`];
+    const text = `Is the shop open? (${key}-${n})`;
+    return resend.receive({ from: `Owner <${email}>`, to, text });
+  });
   const messageIds = events.map(({ data }) => data.message_id);
   const signal = AbortSignal.timeout(DELIVERY_MS);
   await Promise.all(
