@@ -96,3 +96,22 @@ test('a turn that the host refuses ends as lost, and the others are asked', asyn
   expect(swarm.made).toContain('lost 1/0');
   expect(swarm.made.slice(-2)).toEqual(['1/merge', 'settle 1']);
 });
+
+test.each([
+  ['parallel', ['1/0', 'lost 1/1', '1/merge', 'settle 1']],
+  ['sequential', ['1/0', 'lost 1/1', 'settle 1']],
+] as const)(
+  'a member of a %s swarm whose host is away is not asked after ten minutes',
+  async (strategy, made) => {
+    const swarm = new SwarmRun({ strategy, members: 2, away: 1 });
+    const running = run(swarm);
+    let minutes = 0;
+    // The server skips no time by itself while a turn waits for its host.
+    for (; minutes < 60 && !swarm.made.includes('lost 1/1'); minutes++) {
+      await lab.environment.sleep('1 minute');
+    }
+    expect(await running).toBe('completed');
+    expect(swarm.made).toEqual(made);
+    expect(minutes).toBeGreaterThanOrEqual(10);
+  },
+);

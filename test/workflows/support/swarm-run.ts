@@ -11,11 +11,16 @@ import { runAlone } from './run-alone.js';
 
 const HOST = 'swarm-host';
 
+/** A host without a worker. */
+const AWAY = 'away-host';
+
 interface Options {
   readonly strategy: SwarmStrategy;
   readonly members: number;
   /** Rounds that are open one after the other. */
   readonly rounds?: number;
+  /** Position of the member whose host is away. */
+  readonly away?: number;
 }
 
 /** A run of `runSwarm` with workers of its own, and the calls of its activities. */
@@ -76,11 +81,11 @@ export class SwarmRun {
   }
 
   #begin(): SwarmRound | undefined {
-    const { members, rounds = 1, strategy } = this.#options;
+    const { away, members, rounds = 1, strategy } = this.#options;
     if (this.#round > rounds) return undefined;
     const turnOf = (part: number | 'merge', n: number): SwarmTurn => ({
       id: `${this.#round}/${part}`,
-      agent: { agentId: `agent-${n}`, userId: 'user', host: HOST },
+      agent: { agentId: `agent-${n}`, userId: 'user', host: part === away ? AWAY : HOST },
     });
     return {
       round: this.#round,
