@@ -36,14 +36,19 @@ export class RealPlatform {
     return `http://127.0.0.1:${this.place.backendPort}`;
   }
 
-  /** Starts the platform and waits until it reports that it runs. */
-  async start(): Promise<Launcher> {
+  /**
+   * Starts the platform and waits until it reports that it runs.
+   *
+   * @param env more variables for this start.
+   */
+  async start(env: NodeJS.ProcessEnv = {}): Promise<Launcher> {
     this.#launcher = this.place.start({
       ENCRYPTION_KEY: this.#encryptionKey.toString('base64'),
       INTERNAL_API_KEY: this.internalApiKey,
       ...agentPlaces(),
       AGENT_HOST_CAPACITY: '100',
       ...this.#env,
+      ...env,
     });
     await this.#launcher.printed(RUNNING, 180_000);
     return this.#launcher;

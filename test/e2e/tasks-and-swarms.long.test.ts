@@ -7,6 +7,7 @@ import { connectDocker } from '../../src/docker/containers/docker-client.js';
 import { stopWhereItIs } from '../chaos/pauses.js';
 import {
   startProvider,
+  streamCompletion,
   type ProviderRequest,
   type ProviderStub,
 } from '../support/provider-stub.js';
@@ -32,15 +33,7 @@ let agents: string[];
 beforeAll(async () => {
   provider = await startProvider();
   provider.behave((request, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'auto' };
-    const send = (delta: object, finish_reason: string | null) =>
-      response.write(
-        `data: ${JSON.stringify({ ...base, choices: [{ index: 0, delta, finish_reason }] })}\n\n`,
-      );
-    send({ role: 'assistant', content: answerTo(request) }, null);
-    send({}, 'stop');
-    response.end('data: [DONE]\n\n');
+    streamCompletion(response, [{ role: 'assistant', content: answerTo(request) }]);
   });
   const { cacheDir } = readSettings(process.env).process;
   const docker = connectDocker(process.env.DOCKER_HOST);

@@ -17,6 +17,7 @@ import { tryParseJson } from '../../src/lib/json.js';
 import { connectDocker } from '../../src/docker/containers/docker-client.js';
 import { provisionAgentId, superviseAgentId } from '../../workflows/ids.js';
 import { RealPlatform } from './platform.js';
+import { streamCompletion } from '../support/provider-stub.js';
 import { until } from '../support/until.js';
 
 const ANSWER = 'I am the agent of this tour.';
@@ -190,24 +191,15 @@ async function complete(request: IncomingMessage, response: ServerResponse): Pro
     ({ content, role }) => role === 'user' && textIn(content).includes(FILE),
   );
   const found = messages.findLast(({ role }) => role === 'tool');
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
-  const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'auto' };
-  const send = (delta: object, finish_reason: string | null) => {
-    const choices = [{ index: 0, delta, finish_reason }];
-    response.write(`data: ${JSON.stringify({ ...base, choices })}\n\n`);
-  };
   if (isAsked && !found) {
     const called = { name: 'read', arguments: JSON.stringify({ path: FILE }) };
     const call = { index: 0, id: 'call_1', type: 'function', function: called };
-    send({ role: 'assistant', tool_calls: [call] }, null);
-    send({}, 'tool_calls');
+    streamCompletion(response, [{ role: 'assistant', tool_calls: [call] }], 'tool_calls');
   } else {
     // Quotes the file as the agent read it, rather than as the test wrote it.
     const content = found ? `It says: ${textIn(found.content)}` : ANSWER;
-    send({ role: 'assistant', content }, null);
-    send({}, 'stop');
+    streamCompletion(response, [{ role: 'assistant', content }]);
   }
-  response.end('data: [DONE]\n\n');
 }
 
 /** Returns the text of a message content that is a string or a list of parts. */

@@ -60,6 +60,23 @@ export function completion(content: string, model = 'stub'): Record<string, unkn
   };
 }
 
+/** Streams an answer in these pieces, as models do for OpenClaw. */
+export function streamCompletion(
+  response: ServerResponse,
+  deltas: readonly object[],
+  finish = 'stop',
+): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'auto' };
+  const send = (delta: object, finish_reason: string | null) => {
+    const choices = [{ index: 0, delta, finish_reason }];
+    response.write(`data: ${JSON.stringify({ ...base, choices })}\n\n`);
+  };
+  for (const delta of deltas) send(delta, null);
+  send({}, finish);
+  response.end('data: [DONE]\n\n');
+}
+
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(JSON.stringify(body));

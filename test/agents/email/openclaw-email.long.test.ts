@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ensureAgentImage } from '../../../dev/agent-image/build-openclaw.js';
 import { readSettings } from '../../../dev/settings.js';
@@ -7,6 +6,7 @@ import { connectDocker } from '../../../src/docker/containers/docker-client.js';
 import { answerEmailId } from '../../../workflows/ids.js';
 import { textsOfHistories } from '../../support/histories.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
+import { streamCompletion } from '../../support/provider-stub.js';
 import { until } from '../../support/until.js';
 import { ResendStandIn } from '../../../dev/email/resend-stand-in.js';
 
@@ -22,7 +22,9 @@ beforeAll(async () => {
   platform = await testPlatform({
     env: { ...resend.env, AGENT_RUNTIME_IMAGE: await openClawImage() },
   });
-  platform.provider.behave(answerInPieces);
+  platform.provider.behave((_request, response) =>
+    streamCompletion(response, [{ role: 'assistant', content: ANSWER }]),
+  );
   ada = await platform.signUp('solo');
   await platform.asOwner(`UPDATE users SET email_verified_at = now() WHERE id = '${ada.id}'`);
 }, 20 * 60_000);
@@ -30,19 +32,6 @@ afterAll(async () => {
   await platform?.close();
   resend?.close();
 });
-
-/** Streams an answer, as OpenClaw's models do. */
-function answerInPieces(_request: unknown, response: ServerResponse): void {
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
-  const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'auto' };
-  const send = (delta: object, finish_reason: string | null) => {
-    const choices = [{ index: 0, delta, finish_reason }];
-    response.write(`data: ${JSON.stringify({ ...base, choices })}\n\n`);
-  };
-  send({ role: 'assistant', content: ANSWER }, null);
-  send({}, 'stop');
-  response.end('data: [DONE]\n\n');
-}
 
 async function openClawImage(): Promise<string> {
   const given = process.env.AGENT_RUNTIME_IMAGE;

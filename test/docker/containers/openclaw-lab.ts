@@ -15,6 +15,7 @@ import {
 } from '../../../src/docker/containers/openclaw-config.js';
 import type { JsonObject } from '../../../src/lib/json.js';
 import { testDocker } from '../../support/docker.js';
+import { streamCompletion } from '../../support/provider-stub.js';
 import { until } from '../../support/until.js';
 
 /** Milliseconds until OpenClaw is ready: 7 s alone, and several times as long beside other tests. */
@@ -138,15 +139,9 @@ export class OpenClawLab {
       authorization: request.headers.authorization,
       body: await text(request),
     });
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'auto' };
-    const send = (delta: object, finish_reason: string | null) => {
-      const choices = [{ index: 0, delta, finish_reason }];
-      response.write(`data: ${JSON.stringify({ ...base, choices })}\n\n`);
-    };
-    send({ role: 'assistant', content: 'Hello from ' }, null);
-    send({ content: 'the stub.' }, null);
-    send({}, 'stop');
-    response.end('data: [DONE]\n\n');
+    streamCompletion(response, [
+      { role: 'assistant', content: 'Hello from ' },
+      { content: 'the stub.' },
+    ]);
   }
 }
