@@ -5,7 +5,7 @@ import type { AgentSupervisors } from '../src/agents/operations/supervisors.js';
 import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';
 
-const LOOK_AGAIN_MS = 1_000;
+const RECHECK_MS = 1_000;
 const CHAIN_AWAY_MS = 5_000;
 
 export interface CloneActivityDependencies {
@@ -23,8 +23,8 @@ export function createCloneActivities({ payments, store, supervisors }: CloneAct
      */
     awaitClonePayment: (id: string): Promise<boolean> =>
       asApplicationFailure(async () => {
-        const state = await look(id);
-        if (state === 'waiting') throw unchanged(LOOK_AGAIN_MS);
+        const state = await readState(id);
+        if (state === 'waiting') throw unchanged(RECHECK_MS);
         return state === 'paid';
       }),
     /** Has the clone's supervisor provision the clone, like any other agent. */
@@ -35,7 +35,7 @@ export function createCloneActivities({ payments, store, supervisors }: CloneAct
       }),
   };
 
-  async function look(id: string) {
+  async function readState(id: string) {
     try {
       return await payments.check(id);
     } catch (error) {

@@ -165,7 +165,7 @@ async function removeSkillsOf(
 ): Promise<void> {
   const { agentId, image, userId } = spec;
   const workspace = { agentId, image, userId, volume: volumeName(spec) };
-  const answer = await docker.workspaces.ask(
+  const answer = await docker.workspaces.call(
     program,
     workspace,
     { what: 'remove-skills', ...removal },

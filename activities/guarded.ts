@@ -144,14 +144,14 @@ export function guardWatchdog(
   async function seen(
     { agentId }: AgentRef,
     lastApplied: string | undefined,
-    look: () => Promise<Observation>,
+    observe: () => Promise<Observation>,
   ): Promise<Observation> {
-    const told = toldOf(agentId, lastApplied) ?? (await look());
+    const observed = pastOf(agentId, lastApplied) ?? (await observe());
     // The observation may show a repair that began during the probe.
-    return toldOf(agentId, lastApplied) ?? told;
+    return pastOf(agentId, lastApplied) ?? observed;
   }
 
-  function toldOf(agentId: string, lastApplied: string | undefined): Observation | undefined {
+  function pastOf(agentId: string, lastApplied: string | undefined): Observation | undefined {
     if (guard.isBusy(agentId)) throw unchanged(LOCAL_REPAIR_DELAY_MS);
     const past: readonly PastTransition[] = guard.unappliedTransitions(agentId, lastApplied);
     if (past.length === 0) return undefined;

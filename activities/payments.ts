@@ -8,8 +8,8 @@ import { asApplicationFailure } from './failures.js';
 import { unchanged } from './watchdog.js';
 
 /** Milliseconds between two polls: the first after a notification, then doubled up to the last. */
-const FIRST_LOOK_MS = 5;
-const LOOK_MS = 250;
+const FIRST_CHECK_MS = 5;
+const CHECK_MS = 250;
 
 /** Milliseconds for which an idle signer is still polled, so that a new payment starts at once. */
 const LINGER_MS = 5_000;
@@ -44,13 +44,13 @@ export function createPaymentActivities({
           // The owner for which the run was started.
           const signer = signers.of(signerId, info.priority?.fairnessKey);
           let idleSince: number | undefined;
-          let [heard, waits] = [changes.count, FIRST_LOOK_MS];
+          let [seen, waits] = [changes.count, FIRST_CHECK_MS];
           for (;;) {
             const { count } = changes;
             if (await signer.step()) idleSince = undefined;
             else if (performance.now() - (idleSince ??= performance.now()) > LINGER_MS) return;
-            waits = count === heard ? Math.min(waits * 2, LOOK_MS) : FIRST_LOOK_MS;
-            heard = count;
+            waits = count === seen ? Math.min(waits * 2, CHECK_MS) : FIRST_CHECK_MS;
+            seen = count;
             await changes.after(count, waits, signal);
             signal.throwIfAborted();
           }

@@ -10,7 +10,7 @@ import {
 import { createContainer, type ContainerActivityDependencies } from './containers.js';
 import { dockerCalls } from './docker-activity.js';
 
-const MAKE_ANEW = [ContainerMissingError, DockerRefusedError, PortTakenError];
+const RECREATED_AFTER = [ContainerMissingError, DockerRefusedError, PortTakenError];
 
 /**
  * A Docker daemon killed during a container's start may never start it again, because its runtime still has
@@ -59,7 +59,7 @@ export function createStartActivities(dependencies: ContainerActivityDependencie
       try {
         await docker.containers.start(agent.agentId);
       } catch (error) {
-        if (MAKE_ANEW.some((type) => error instanceof type)) return false;
+        if (RECREATED_AFTER.some((type) => error instanceof type)) return false;
         throw error;
       }
       await whileUsingTheHost(agent);

@@ -25,7 +25,7 @@ export function createSupervisionActivities(
       dockerActivity(async () => {
         const { log } = Context.current();
         const { missing, stuck, blocked, failed, unseen } = await ensureSupervisors(parts, host);
-        const tell = (agentIds: readonly string[], message: string) => {
+        const notify = (agentIds: readonly string[], message: string) => {
           const count = agentIds.length;
           if (count > 0) log.warn(message, { host, count, agentIds: agentIds.slice(0, MAX_NAMED) });
         };
@@ -35,11 +35,11 @@ export function createSupervisionActivities(
           blocked: blocked.length,
           unseen: unseen.length,
         });
-        tell(missing, 'agents had no supervisor: it was restarted');
-        tell(stuck, 'supervisors were stuck: they were terminated and restarted');
-        tell(blocked, 'repairs or provisionings were stuck: they were terminated');
-        tell(failed, 'supervisors could not be checked');
-        tell(unseen, 'agents were not seen for three check intervals');
+        notify(missing, 'agents had no supervisor: it was restarted');
+        notify(stuck, 'supervisors were stuck: they were terminated and restarted');
+        notify(blocked, 'repairs or provisionings were stuck: they were terminated');
+        notify(failed, 'supervisors could not be checked');
+        notify(unseen, 'agents were not seen for three check intervals');
         return {
           missing: missing.length,
           stuck: stuck.length,

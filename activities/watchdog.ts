@@ -21,7 +21,7 @@ const STARTING_DELAY_MS = 2_000;
 const DOCKER_AWAY_DELAY_MS = 10_000;
 
 /** Milliseconds that a gateway has to answer the second probe after it failed its health check. */
-const SECOND_LOOK_MS = 2_000;
+const SECOND_PROBE_MS = 2_000;
 
 export interface WatchdogActivityDependencies extends ContainerActivityDependencies {
   readonly ports: Pick<AgentPorts, 'of'>;
@@ -37,7 +37,7 @@ export interface WatchdogActivityDependencies extends ContainerActivityDependenc
 export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
   const { absences, docker, specs, states, limiters, progress } = dependencies;
   const { checkIntervalMs, degradedCheckIntervalMs, ports } = dependencies;
-  const eyes = { absences, containers: docker.containers, progress };
+  const observer = { absences, containers: docker.containers, progress };
   const limiter = observationLimiter();
   const portCache = new PortCache(ports);
 
@@ -58,7 +58,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     },
 
     observeAgent: (agent: AgentRef): Promise<Observation> =>
-      heartbeating(() => observe(agent, SECOND_LOOK_MS)),
+      heartbeating(() => observe(agent, SECOND_PROBE_MS)),
 
     /** Probes every few seconds, and returns when the agent's health is no longer `last`. */
     watchDegraded: (agent: AgentRef, last: ContainerHealth | null): Promise<Observation> =>
@@ -87,7 +87,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
   async function observe(agent: AgentRef, timeoutMs?: number): Promise<Observation> {
     return observing(agent, async () => {
       const port = await ports.of(agent);
-      return observeAgent(eyes, agent.agentId, port, timeoutMs);
+      return observeAgent(observer, agent.agentId, port, timeoutMs);
     });
   }
 
@@ -97,7 +97,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     const watch = `${workflowExecution?.runId}/${activityId}`;
     return observing(agent, async () => {
       const port = await portCache.of(agent, watch);
-      return observeHealthyAgent(eyes, agent.agentId, port);
+      return observeHealthyAgent(observer, agent.agentId, port);
     });
   }
 

@@ -17,7 +17,7 @@ import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
 /** Range for the median time of known addresses over that of unknown ones. */
-const AIM_TOLD = '0.95 to 1.05';
+const AIM_RATIO = '0.95 to 1.05';
 /** Minimum shares of the bare rate. */
 const AIM_SIGN_INS = 0.9;
 const AIM_VALIDATION = 0.8;
@@ -53,7 +53,7 @@ await runBenchmark(async (atEnd) => {
   atEnd(() => web.close());
 
   const known = await accounts(database, Number(options.answers));
-  await printTold(web, database, known);
+  await printRatio(web, database, known);
   printTable(
     ['way', 'a second', "server's CPU, µs each", 'share of bare', 'aim'],
     [
@@ -79,7 +79,7 @@ async function accounts(database: Database, count: number): Promise<Account[]> {
  * Sends requests for known and unknown addresses in turns, each address once per path: rate limits count
  * by account.
  */
-async function printTold(web: Client, database: Database, known: readonly Account[]) {
+async function printRatio(web: Client, database: Database, known: readonly Account[]) {
   const used = await database.asPlatform().transaction(async (db) => {
     const tokens: string[] = [];
     for (const { email, id: userId } of known) {
@@ -125,7 +125,7 @@ async function printTold(web: Client, database: Database, known: readonly Accoun
   }
   const rows = asked.map(({ path }, way) => {
     const [ofKnown, ofUnknown] = [median(took[way]?.known ?? []), median(took[way]?.unknown ?? [])];
-    return [path, figure(ofKnown), figure(ofUnknown), figure(ofKnown / ofUnknown), AIM_TOLD];
+    return [path, figure(ofKnown), figure(ofUnknown), figure(ofKnown / ofUnknown), AIM_RATIO];
   });
   console.log(`\nMedians of ${known.length} answers each, in turns, in ms:\n`);
   printTable(['way', 'known address', 'unknown', 'known over unknown', 'aim'], rows);

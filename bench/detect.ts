@@ -56,7 +56,7 @@ const WATCHED_MS = 10_000;
 
 interface Measured extends Recovery {
   /** Milliseconds until dockerode's own listener reported the same death. */
-  readonly heard: number;
+  readonly received: number;
 }
 
 await runBenchmark(async (atEnd) => {
@@ -147,7 +147,7 @@ async function hurt(
     recovering.push(
       recoveryAfter(database, id, deedAt).then((recovery) => ({
         ...recovery,
-        heard: listener.after(id, deedAt),
+        received: listener.after(id, deedAt),
       })),
     );
     await delay(SPREAD_MS);
@@ -175,14 +175,14 @@ function print(
     ['deed', 'median', 'p99', 'aim of p99', 'dockerode alone', 'ours over it'],
     measured.map(({ name, isDeath, rounds }) => {
       const detected = rounds.map((each) => each.detected);
-      const heard = isDeath ? median(rounds.map((each) => each.heard)) : Number.NaN;
+      const received = isDeath ? median(rounds.map((each) => each.received)) : Number.NaN;
       return [
         name,
         figure(median(detected)),
         figure(quantile(detected, 0.99)),
         isDeath ? AIM_DETECTED : '-',
-        figure(heard),
-        figure(median(detected) / heard),
+        figure(received),
+        figure(median(detected) / received),
       ];
     }),
   );

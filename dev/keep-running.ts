@@ -48,7 +48,7 @@ function watchOver(
         say(`${name} ${how}; restarting it (its log: ${current.process.logFile})`);
         current = undefined;
       }
-      let told = '';
+      let reported = '';
       while (!current) {
         await sleep(delayMs);
         delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS);
@@ -59,8 +59,8 @@ function watchOver(
         } catch (error) {
           if (isOver()) return;
           const reason = describeFailure(error);
-          if (reason !== told) say(`${name} could not be restarted: ${reason}`);
-          told = reason;
+          if (reason !== reported) say(`${name} could not be restarted: ${reason}`);
+          reported = reason;
         }
       }
     }

@@ -373,7 +373,7 @@ export class Platform {
   }
 
   /** Reports objects of deleted data folders that remain on a Docker engine shared with others. */
-  async #tellLeftovers(dockerHost: string): Promise<void> {
+  async #reportLeftovers(dockerHost: string): Promise<void> {
     // A name from the environment is stored elsewhere, not in the data folder.
     if (this.env.INSTALLATION_ID === this.#secrets.installation) {
       rememberInstallation(this.#settings.dataDir, this.#secrets.installation);
@@ -400,7 +400,7 @@ export class Platform {
     this.env.DOCKER_HOST = docker.host;
     const { own } = docker;
     if (own === undefined) {
-      await this.#tellLeftovers(docker.host).catch((error: unknown) => {
+      await this.#reportLeftovers(docker.host).catch((error: unknown) => {
         say(
           `Docker could not be checked for leftovers of earlier installations: ${describeFailure(error)}`,
         );

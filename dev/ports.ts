@@ -37,7 +37,7 @@ const LANE = 16;
 /** Milliseconds for which a chosen port is reserved: by then its program has begun to listen. */
 const CLAIM_MS = 60_000;
 
-let looked = process.pid * LANE;
+let checked = process.pid * LANE;
 
 /**
  * Returns the preferred port if free, else any free one that no other process on this machine has just
@@ -46,7 +46,7 @@ let looked = process.pid * LANE;
 export async function freePort(preferred?: number): Promise<number> {
   if (preferred !== undefined && (await isPortFree(preferred))) return preferred;
   for (let attempt = 0; attempt < FREE_PORTS; attempt++) {
-    const port = FIRST_FREE + (looked++ % FREE_PORTS);
+    const port = FIRST_FREE + (checked++ % FREE_PORTS);
     if ((await claim(port)) && (await isPortFree(port))) return port;
   }
   throw new StartFailure('This machine has no free loopback port: stop other programs and retry.');

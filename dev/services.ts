@@ -40,8 +40,8 @@ function sayOnce(notice: string): void {
  * when its channel to the launcher closes.
  */
 export async function startService({ name, env, runDir }: ServiceOptions): Promise<Running> {
-  let tell: (told: 'ready' | { problem: string }) => void = () => undefined;
-  const told = new Promise<'ready' | { problem: string }>((resolve) => (tell = resolve));
+  let settle: (startOutcome: 'ready' | { problem: string }) => void = () => undefined;
+  const startOutcome = new Promise<'ready' | { problem: string }>((resolve) => (settle = resolve));
   const service = await startProcess({
     name,
     command: process.execPath,
@@ -52,8 +52,8 @@ export async function startService({ name, env, runDir }: ServiceOptions): Promi
     ipc: true,
     onMessage: (message) => {
       if (typeof message !== 'object' || message === null) return;
-      if ('ready' in message) tell('ready');
-      else if ('problem' in message) tell({ problem: String(message.problem) });
+      if ('ready' in message) settle('ready');
+      else if ('problem' in message) settle({ problem: String(message.problem) });
       // The reason of a failed start stays the last line.
       else if ('notice' in message && !stopping.signal.aborted) sayOnce(String(message.notice));
     },
@@ -61,7 +61,7 @@ export async function startService({ name, env, runDir }: ServiceOptions): Promi
   const stop = () => service.stop(STOP_TIMEOUT_MS);
   const timeUp = new AbortController();
   const outcome = await Promise.race([
-    told,
+    startOutcome,
     service.ended,
     sleep(READY_TIMEOUT_MS, 'was not ready in time', { signal: timeUp.signal }),
   ]);

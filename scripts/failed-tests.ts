@@ -29,17 +29,17 @@ interface Thrown {
 export default class FailedTests implements Reporter {
   onTestCaseResult(test: TestCase): void {
     const { errors, state } = test.result();
-    if (state === 'failed') tell(test.module.relativeModuleId, test.fullName, errors);
+    if (state === 'failed') report(test.module.relativeModuleId, test.fullName, errors);
   }
 
   /** Reports failures in hooks. */
   onTestSuiteResult(suite: TestSuite): void {
-    tellAny(suite.module.relativeModuleId, suite.fullName, suite.errors());
+    reportAny(suite.module.relativeModuleId, suite.fullName, suite.errors());
   }
 
   /** Reports failures at import, or in hooks of the whole file. */
   onTestModuleEnd(module: TestModule): void {
-    tellAny(module.relativeModuleId, '', module.errors());
+    reportAny(module.relativeModuleId, '', module.errors());
   }
 
   /** Reports uncaught errors. */
@@ -48,15 +48,15 @@ export default class FailedTests implements Reporter {
     unhandled: readonly SerializedError[],
     _reason: TestRunEndReason,
   ): void {
-    for (const error of unhandled) tell('unhandled', '', [error]);
+    for (const error of unhandled) report('unhandled', '', [error]);
   }
 }
 
-function tellAny(file: string, name: string, errors: readonly Thrown[]): void {
-  if (errors.length > 0) tell(file, name, errors);
+function reportAny(file: string, name: string, errors: readonly Thrown[]): void {
+  if (errors.length > 0) report(file, name, errors);
 }
 
-function tell(file: string, name: string, errors: readonly Thrown[] | undefined): void {
+function report(file: string, name: string, errors: readonly Thrown[] | undefined): void {
   const line = failedLine(file, name, errors?.[0]);
   console.log(line);
   const kept = process.env[FAILED_TESTS_FILE];

@@ -6,6 +6,17 @@ export const EMPTY_START =
 const VAGUE =
   /\b(tells?|told|telling|meanwhile|anew|puts? down|putting down|tak(?:e|es|en|ing) up|took up|hears?|heard|knows? of|known of|have had|has had|goes on|go on|going on|went on)\b/i;
 
+/** Words that no declared name contains. */
+const VAGUE_NAME =
+  /^(?:tells?|told|telling|untold|meanwhile|anew|hears?|heard|unheard|looks?|looked|looking|eyes?|comer)$/;
+
+/** Returns the words of a name in camel case, Pascal case or capitals, in lower case. */
+const wordsOf = (name) =>
+  name
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .split(/[ _]+/)
+    .map((word) => word.toLowerCase());
+
 /** Functions whose first argument is the title of a test. */
 const TITLED = new Set(['it', 'test', 'describe', 'property']);
 
@@ -157,6 +168,37 @@ export default {
           MethodDefinition(node) {
             if (node.kind === 'method') checkFunction(node);
           },
+        };
+      },
+    },
+    'plain-names': {
+      create: (context) => {
+        const check = (node) => {
+          if (node?.type !== 'Identifier' && node?.type !== 'PrivateIdentifier') return;
+          const vague = wordsOf(node.name).find((word) => VAGUE_NAME.test(word));
+          if (vague === undefined) return;
+          context.report({ node, message: `Use the field's word for "${vague}": ${node.name}` });
+        };
+        const checkKey = ({ computed, key }) => {
+          if (!computed) check(key);
+        };
+        const checkId = ({ id }) => check(id);
+        const checkFunction = ({ id, params }) => {
+          check(id);
+          params.forEach(check);
+        };
+        return {
+          VariableDeclarator: checkId,
+          ClassDeclaration: checkId,
+          TSInterfaceDeclaration: checkId,
+          TSTypeAliasDeclaration: checkId,
+          FunctionDeclaration: checkFunction,
+          FunctionExpression: checkFunction,
+          ArrowFunctionExpression: checkFunction,
+          MethodDefinition: checkKey,
+          PropertyDefinition: checkKey,
+          TSPropertySignature: checkKey,
+          TSMethodSignature: checkKey,
         };
       },
     },

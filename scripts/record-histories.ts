@@ -220,9 +220,9 @@ async function recordPayments(): Promise<void> {
 
 /** Records a clone whose payment is polled twice. */
 async function recordClone(): Promise<void> {
-  const looks: PaymentState[] = ['waiting', 'paid'];
+  const states: PaymentState[] = ['waiting', 'paid'];
   const activities = createCloneActivities({
-    payments: { check: () => Promise.resolve(looks.shift() ?? 'paid') },
+    payments: { check: () => Promise.resolve(states.shift() ?? 'paid') },
     store: { handOver: () => Promise.resolve(undefined) },
     supervisors: {
       provision: (_, operationId) => Promise.resolve({ operationId, run: undefined }),

@@ -8,7 +8,7 @@ import { secretsSettings } from '../src/platform/secrets/settings.js';
 import { runScript } from '../src/run-script.js';
 
 /** Milliseconds between two progress lines. */
-const TELL_EVERY_MS = 5_000;
+const REPORT_EVERY_MS = 5_000;
 
 await runScript(main);
 
@@ -16,11 +16,11 @@ async function main(): Promise<void> {
   const settings = readAreas({ database: databaseSettings, secrets: secretsSettings }, process.env);
   const { keys } = settings.secrets;
   const database = new Database(settings.database.url, { maxConnections: 4 });
-  let told = Date.now();
+  let reportedAt = Date.now();
   try {
     const { left, rewrapped } = await rotateKeys(database, new SecretBox(keys), (count) => {
-      if (Date.now() - told < TELL_EVERY_MS) return;
-      told = Date.now();
+      if (Date.now() - reportedAt < REPORT_EVERY_MS) return;
+      reportedAt = Date.now();
       console.log(`${count} secrets so far ...`);
     });
     console.log(`${rewrapped} secrets were put under key ${keys[0].id}. Left: ${left}.`);

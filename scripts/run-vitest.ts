@@ -11,7 +11,7 @@ import { addTests, countTests, type TestCounts } from './test-results.js';
 const LAST_LINES = 100;
 
 /** Milliseconds between two progress lines in CI. */
-const TOLD_EVERY_MS = 120_000;
+const REPORT_EVERY_MS = 120_000;
 
 /** Most failed files that CI repeats; if more failed, the cause is not one flaky test. */
 const REPEATED_FILES = 2;
@@ -91,23 +91,23 @@ function lastOf(output: string): string {
 /** Prints new lines of a file of failures, and every other minute that the tests still run. */
 class Follower {
   readonly #started = performance.now();
-  readonly #timer = setInterval(() => this.#tell(), TOLD_EVERY_MS);
+  readonly #timer = setInterval(() => this.#report(), REPORT_EVERY_MS);
   #reported = 0;
 
   constructor(private readonly file: string) {}
 
   end(): void {
     clearInterval(this.#timer);
-    this.#tellFailures();
+    this.#reportFailures();
   }
 
-  #tell(): void {
-    this.#tellFailures();
+  #report(): void {
+    this.#reportFailures();
     const minutes = (performance.now() - this.#started) / 60_000;
     say(`tests have run for ${minutes.toFixed(0)} minutes`);
   }
 
-  #tellFailures(): void {
+  #reportFailures(): void {
     if (!existsSync(this.file)) return;
     const all = readFileSync(this.file, 'utf8');
     if (all.length > this.#reported) say(all.slice(this.#reported).trimEnd());

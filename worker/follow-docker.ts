@@ -26,7 +26,7 @@ export async function followDocker(
   signal: AbortSignal,
   hostEvents = new HostEvents(dependencies),
 ): Promise<void> {
-  const telling = hostEvents.tell(signal);
+  const notifying = hostEvents.notify(signal);
   while (!signal.aborted) {
     try {
       await follow(dependencies, hostEvents, signal);
@@ -35,7 +35,7 @@ export async function followDocker(
       await pause(jittered(RESTART_PAUSE_MS), signal);
     }
   }
-  await telling;
+  await notifying;
 }
 
 async function follow(

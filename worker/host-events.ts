@@ -36,9 +36,9 @@ interface Return {
   /** Unix milliseconds since when ended containers ended because Docker was unavailable. */
   readonly awayFrom: number;
   /** Ids of the agents whose supervisors were notified. */
-  readonly told: Set<string>;
+  readonly notified: Set<string>;
   /** Ids of the agents whose supervisors could not be notified yet. */
-  readonly untold: Set<string>;
+  readonly unnotified: Set<string>;
 }
 
 /**
@@ -68,7 +68,7 @@ export class HostEvents {
    * Waits, at most `ms`, until the supervisors were notified of the first connection to Docker: one that
    * probes earlier would take containers ended by a restart of the machine for crashed.
    */
-  async untilTold(ms: number, signal: AbortSignal): Promise<void> {
+  async untilNotified(ms: number, signal: AbortSignal): Promise<void> {
     if (this.#notified.signal.aborted) return;
     await pause(ms, AbortSignal.any([signal, this.#notified.signal]));
   }
@@ -83,7 +83,7 @@ export class HostEvents {
     // A return that was not delivered everywhere began earlier.
     this.#absence = { from: awayFrom, until: Date.now() };
     const since = Math.min(awayFrom, this.#return?.awayFrom ?? Number.POSITIVE_INFINITY);
-    this.#return = { awayFrom: since, told: new Set(), untold: new Set() };
+    this.#return = { awayFrom: since, notified: new Set(), unnotified: new Set() };
     this.#awake.abort();
   }
 
@@ -94,14 +94,14 @@ export class HostEvents {
     this.#awake.abort();
   }
 
-  async tell(signal: AbortSignal): Promise<void> {
+  async notify(signal: AbortSignal): Promise<void> {
     const { log } = this.#dependencies;
     signal.addEventListener('abort', () => this.#awake.abort(), { once: true });
     for (let failures = 0; !signal.aborted;) {
       this.#awake = new AbortController();
       let pauseMs = IDLE_MS;
       try {
-        await this.#tellWhatThereIs();
+        await this.#notifyPending();
         if (failures > 0) log.info({ failures }, "Docker's events for agents were delivered");
         failures = 0;
       } catch (error) {
@@ -119,10 +119,10 @@ export class HostEvents {
   }
 
   /** Delivers pending events. @throws the first failure, after all were tried. */
-  async #tellWhatThereIs(): Promise<void> {
+  async #notifyPending(): Promise<void> {
     const back = this.#return;
-    const failures = back ? await this.#tellReturn(back) : [];
-    if (back && back.untold.size === 0 && this.#return === back) {
+    const failures = back ? await this.#notifyReturn(back) : [];
+    if (back && back.unnotified.size === 0 && this.#return === back) {
       this.#return = undefined;
       this.#notified.abort();
     }
@@ -130,9 +130,10 @@ export class HostEvents {
       ...(await this.#each([...this.#ends.values()], async (death) => {
         const { agentId } = death;
         // Its supervisor must be notified of the return first; newer events are delivered next.
-        const mayHear = !back?.untold.has(agentId) && (!this.#return || this.#return === back);
-        if (!mayHear || this.#ends.get(agentId) !== death) return;
-        await this.#tellEnd(death);
+        const mayNotify =
+          !back?.unnotified.has(agentId) && (!this.#return || this.#return === back);
+        if (!mayNotify || this.#ends.get(agentId) !== death) return;
+        await this.#notifyEnd(death);
         if (this.#ends.get(agentId) === death) this.#ends.delete(agentId);
       })),
     );
@@ -140,27 +141,27 @@ export class HostEvents {
   }
 
   /** Returns the failures to notify supervisors of a return. */
-  async #tellReturn(back: Return): Promise<unknown[]> {
+  async #notifyReturn(back: Return): Promise<unknown[]> {
     const { database, docker, host, supervisors } = this.#dependencies;
-    const { awayFrom, told, untold } = back;
+    const { awayFrom, notified, unnotified } = back;
     const failures: unknown[] = [];
     const running = await docker.containers.running();
-    untold.clear();
+    unnotified.clear();
     for await (const agents of agentsToRun(database, host, awayFrom)) {
-      const ended = agents.filter(({ id }) => !running.has(id) && !told.has(id));
+      const ended = agents.filter(({ id }) => !running.has(id) && !notified.has(id));
       const failed = await this.#each(ended, async (agent) => {
         if (this.#return !== back) return; // Docker was unavailable once more; that return is delivered next.
-        untold.add(agent.id);
+        unnotified.add(agent.id);
         await supervisors.dockerReturned(supervisedOf(agent), { awayFrom });
-        untold.delete(agent.id);
-        told.add(agent.id);
+        unnotified.delete(agent.id);
+        notified.add(agent.id);
       });
       failures.push(...failed);
     }
     return failures;
   }
 
-  async #tellEnd({ agentId, userId, containerId, cause, exitCode, at }: ContainerDeath) {
+  async #notifyEnd({ agentId, userId, containerId, cause, exitCode, at }: ContainerDeath) {
     const { database, docker, host, log, supervisors } = this.#dependencies;
     // A Docker daemon in its shutdown refuses calls, and then ends its containers.
     if (!(await docker.available())) throw new UnavailableError('Docker does not answer');

@@ -17,10 +17,10 @@ import type { Settings } from '../src/settings.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 
 export const LOCAL_REPAIR_TIMES: LocalRepairTimes = {
-  ask: 5_000,
+  probe: 5_000,
   away: 30_000,
   again: 30_000,
-  tell: 15_000,
+  notify: 15_000,
   pause: REPAIR_PAUSE_MS,
   grace: STARTUP_GRACE_MS,
 };
@@ -64,10 +64,10 @@ export async function openLocalRepair(parts: LocalRepairParts) {
   const guard = new AgentGuard(journal);
   const reach = new ControlPlaneReach(
     {
-      Temporal: (timeoutMs) => askTemporal(atHand.connected, timeoutMs),
+      Temporal: (timeoutMs) => probeTemporal(atHand.connected, timeoutMs),
       PostgreSQL: () => database.ping(),
     },
-    times.ask,
+    times.probe,
     log,
   );
   const limiters = hostLimiters(settings.agents.startsAtOnce);
@@ -85,7 +85,7 @@ export async function openLocalRepair(parts: LocalRepairParts) {
     limiters,
     progress,
     log,
-    async tell({ agentId, userId }) {
+    async notify({ agentId, userId }) {
       const agent = await findAgent(database.asUser(userId), agentId);
       if (!agent || agent.desired === 'deleted') return;
       await atHand.connected?.supervisors.checkNow(supervisedOf(agent));
@@ -104,7 +104,7 @@ export async function openLocalRepair(parts: LocalRepairParts) {
 }
 
 /** Probes Temporal's history service: a frontend alone cannot advance workflows. */
-async function askTemporal(at: ConnectedTemporal | undefined, timeoutMs: number): Promise<void> {
+async function probeTemporal(at: ConnectedTemporal | undefined, timeoutMs: number): Promise<void> {
   if (!at) throw new Error('not connected yet');
   const { connection, namespace } = at;
   await connection.withDeadline(Date.now() + timeoutMs, () =>

@@ -178,7 +178,7 @@ export function hostParts(worker: ConnectedHost): Part[] {
   });
   return [
     onceLeased('host', async (signal) => {
-      await hostEvents.untilTold(FIRST_EVENTS_MS, signal);
+      await hostEvents.untilNotified(FIRST_EVENTS_MS, signal);
       await runWorkers(() => createHostWorkers(worker), signal, worker.polling);
     }),
     onceLeased('Docker events', (signal) => followDocker(following, signal, hostEvents)),

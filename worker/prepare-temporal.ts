@@ -54,9 +54,9 @@ export async function prepareTemporal(
         refused: 'The schedules could not be created, retrying',
       }),
   ];
-  const retryUntilDone = async (wish: () => Promise<boolean>) => {
+  const retryUntilDone = async (task: () => Promise<boolean>) => {
     let [pauseMs] = pausesMs;
-    while (!signal.aborted && !(await wish())) {
+    while (!signal.aborted && !(await task())) {
       await pause(jittered(pauseMs), signal);
       pauseMs = Math.min(pauseMs * 2, pausesMs[1]);
     }

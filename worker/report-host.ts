@@ -82,7 +82,7 @@ export class HostLease {
       log.warn({ err: error }, "the host's report could not be stored");
     }
     if (!this.#isHeld) return;
-    for (const tell of this.#waiting) tell();
+    for (const wake of this.#waiting) wake();
     this.#waiting.clear();
   }
 

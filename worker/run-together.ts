@@ -32,8 +32,8 @@ export async function runTogether(parts: readonly Part[], stop: AbortSignal): Pr
       if (!signal.aborted) failures.push(new PartFailedError(part.name, undefined));
     } catch (error) {
       // The error of a nested part is more specific.
-      const isTold = error instanceof PartFailedError;
-      failures.push(isTold ? error : new PartFailedError(part.name, error));
+      const isReported = error instanceof PartFailedError;
+      failures.push(isReported ? error : new PartFailedError(part.name, error));
     } finally {
       ending.abort();
     }

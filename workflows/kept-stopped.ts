@@ -47,10 +47,10 @@ export class KeptStopped {
     wakeups.dismiss();
     if (!hasSignal && !isDue) return;
     const stopped = await this.#stop(provisioned);
-    if (stopped?.isDone && isUnstopped) await this.#tell('stopped', 'stopped', null);
+    if (stopped?.isDone && isUnstopped) await this.#transitionTo('stopped', 'stopped', null);
     // An agent that never ran has a failed provisioning, which gives the reason.
     if (stopped?.isDone === false && provisioned && !this.#isRefused) {
-      await this.#tell('running', 'stop_refused', stopped.reason);
+      await this.#transitionTo('running', 'stop_refused', stopped.reason);
     }
   }
 
@@ -74,7 +74,7 @@ export class KeptStopped {
   }
 
   /** Records the result of a stop; only once for refusals, because each check retries the stop. */
-  async #tell(
+  async #transitionTo(
     state: 'stopped' | 'running',
     cause: 'stopped' | 'stop_refused',
     reason: string | null,

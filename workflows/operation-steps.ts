@@ -65,7 +65,7 @@ async function start({ agent, provisioned, before, watchdog }: OperationScene): 
 async function repair({ agent, provisioned, watchdog }: OperationScene): Promise<void> {
   if (!provisioned) return provision(agent, watchdog);
   const record = proxyRecords();
-  const outcome = await watchdog.runRepair(await record.watchdogSettings(), retries.ASKED_FOR);
+  const outcome = await watchdog.runRepair(await record.watchdogSettings(), retries.REQUESTED);
   // If the host has repaired the agent itself, the next check shows its state.
   if (outcome.repaired || outcome.overtaken) return;
   const { memoryIsMissing, reason } = outcome;

@@ -213,8 +213,8 @@ export class Operations {
 
   /** Records the operation as begun, and only then changes state here. */
   async #begin({ id, kind }: Operation): Promise<boolean> {
-    const asked = operationRules(kind).desired ?? this.#state.desired;
-    const desired = asked === 'running' ? 'running' : 'stopped';
+    const requested = operationRules(kind).desired ?? this.#state.desired;
+    const desired = requested === 'running' ? 'running' : 'stopped';
     const transition = this.#beginning(kind, desired);
     const { runId } = workflowInfo();
     const answer = await this.#record.beginOperation(this.#agent, { id, kind, runId, transition });
@@ -285,11 +285,11 @@ export class Operations {
   }
 
   #beginning(kind: OperationKind, desired: AgentState['desired']): WatchdogTransition | undefined {
-    const { watchdog: effect, desired: asked } = operationRules(kind);
+    const { watchdog: effect, desired: requested } = operationRules(kind);
     if (!effect || desired === 'stopped') return undefined;
     const state = this.#state.provisioned ? effect.begins : 'starting';
     // A requested start resets the crash count.
-    const cleared = asked === 'running' ? { crashes: [], repairAttempts: 0 } : undefined;
+    const cleared = requested === 'running' ? { crashes: [], repairAttempts: 0 } : undefined;
     return this.#watchdog.transitionTo(state, 'operation', null, cleared);
   }
 

@@ -60,8 +60,8 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
   const endless = !isAskedFor;
   const dockerCall = endless ? retries.endlessDockerCall : retries.dockerCall;
   const docker = proxyActivities<GuardedWatchdog>({ ...dockerCall, taskQueue });
-  const look = endless ? retries.look : retries.boundedLook;
-  const eyes = proxyActivities<GuardedWatchdog>({ ...look, taskQueue });
+  const observation = endless ? retries.observation : retries.boundedObservation;
+  const observer = proxyActivities<GuardedWatchdog>({ ...observation, taskQueue });
 
   const failedStarts: number[] = [];
   let reason: string | null = null;
@@ -98,7 +98,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
       if (reason === null) return outcome(!isOvertaken, isOvertaken);
     } catch (error) {
       if (isCancellation(error)) throw error;
-      if (tellsOvertaken(error)) return outcome(false, true);
+      if (isOvertakenFailure(error)) return outcome(false, true);
       reason = failureReason(error);
       memoryIsMissing = isMemoryMissing(error);
     }
@@ -110,7 +110,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
   /** Checks until the start's failure threshold; returns why the agent is not well, or null if it is. */
   async function verify(summary: string): Promise<string | null> {
     for (let check = 1; ;) {
-      const seen = await eyes.observeAgent.executeWithOptions(
+      const seen = await observer.observeAgent.executeWithOptions(
         { summary: `${summary}: check ${check} of ${settings.startupFailureThreshold}` },
         [agent],
       );
@@ -126,7 +126,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
   }
 }
 
-function tellsOvertaken(error: unknown): boolean {
+function isOvertakenFailure(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof ApplicationFailure && cause.type === 'RepairedLocallyError';
 }

@@ -4,7 +4,7 @@ import type { ActivityOptions, LocalActivityOptions, Priority } from '@temporali
  * Priority of requested work, ahead of the platform's own work with Temporal's default (3). At equal priority
  * Temporal is fair to owners, by the fairness key of their supervisors.
  */
-export const ASKED_FOR: Priority = { priorityKey: 2 };
+export const REQUESTED: Priority = { priorityKey: 2 };
 
 /**
  * 20 s in all, because the worker holds the workflow that long. An attempt outlasts a statement
@@ -38,7 +38,7 @@ export const dockerCall: ActivityOptions = {
     maximumInterval: '10 seconds',
     maximumAttempts: 35,
   },
-  priority: ASKED_FOR,
+  priority: REQUESTED,
 };
 
 /**
@@ -67,7 +67,7 @@ export const measurement: ActivityOptions = {
   scheduleToCloseTimeout: '20 seconds',
   heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '5 seconds' },
-  priority: ASKED_FOR,
+  priority: REQUESTED,
 };
 
 /** A signature, for which a user waits, and without which the verification ends as well. */
@@ -75,7 +75,7 @@ export const attestation: ActivityOptions = {
   startToCloseTimeout: '5 seconds',
   scheduleToCloseTimeout: '10 seconds',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '2 seconds' },
-  priority: ASKED_FOR,
+  priority: REQUESTED,
 };
 
 /** A pull waits for its turn. The activity limits it to 20 minutes over all attempts. */
@@ -84,7 +84,7 @@ export const imageCall: ActivityOptions = {
   heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   retry: { initialInterval: '1 second', maximumInterval: '10 seconds', maximumAttempts: 35 },
-  priority: ASKED_FOR,
+  priority: REQUESTED,
 };
 
 /** 60 s from the container's start, up to 5 minutes while the start makes progress. */
@@ -93,7 +93,7 @@ export const readinessWait: ActivityOptions = {
   heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   retry: { initialInterval: '250 milliseconds', maximumInterval: '5 seconds', maximumAttempts: 10 },
-  priority: ASKED_FOR,
+  priority: REQUESTED,
 };
 
 /** Removal of an agent's leftovers, retried while Docker is down; fails after half an hour of refusals. */
@@ -101,7 +101,7 @@ export const removal: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
-  priority: ASKED_FOR,
+  priority: REQUESTED,
 };
 
 /** Limited to 10 minutes, because the provisioning's failure must be reported eventually. */
@@ -113,7 +113,7 @@ export const compensation: ActivityOptions = {
     maximumInterval: '10 seconds',
     maximumAttempts: 65,
   },
-  priority: ASKED_FOR,
+  priority: REQUESTED,
 };
 
 /**
@@ -127,7 +127,7 @@ export const healthWatch: ActivityOptions = {
 };
 
 /** A check of an agent that may be unhealthy; waits until Docker is available. */
-export const look: ActivityOptions = {
+export const observation: ActivityOptions = {
   startToCloseTimeout: '30 seconds',
   heartbeatTimeout: '10 seconds',
   cancellationType: 'TRY_CANCEL',
@@ -135,7 +135,10 @@ export const look: ActivityOptions = {
 };
 
 /** Limited because the end of its operation must be reported eventually. */
-export const boundedLook: ActivityOptions = { ...look, scheduleToCloseTimeout: '6 minutes' };
+export const boundedObservation: ActivityOptions = {
+  ...observation,
+  scheduleToCloseTimeout: '6 minutes',
+};
 
 /**
  * Checks every few seconds until the state changes, a day at a time. A thousand may run for days; a killed
@@ -190,7 +193,7 @@ export const volumeCopy: ActivityOptions = {
   heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   retry: { initialInterval: '1 second', maximumInterval: '30 seconds', maximumAttempts: 10 },
-  priority: ASKED_FOR,
+  priority: REQUESTED,
 };
 
 /** A pass over a host; the next pass handles the rest. */

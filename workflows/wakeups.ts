@@ -4,26 +4,26 @@ import type { ContainerEnd, DockerReturn, KeptWakeups } from './supervise-agent-
 export class Wakeups {
   /** A pending operation interrupts a watch or a repair. */
   isInterrupted = false;
-  looksNow: boolean;
+  checksNow: boolean;
   ended: ContainerEnd | undefined;
   returned: DockerReturn | undefined;
 
   constructor(before: KeptWakeups | undefined) {
-    this.looksNow = before?.checkNow ?? false;
+    this.checksNow = before?.checkNow ?? false;
     this.ended = before?.ended;
     this.returned = before?.returned;
   }
 
   get state(): KeptWakeups {
     return {
-      ...(this.looksNow && { checkNow: true }),
+      ...(this.checksNow && { checkNow: true }),
       ...(this.ended && { ended: this.ended }),
       ...(this.returned && { returned: this.returned }),
     };
   }
 
   get hasSignal(): boolean {
-    return this.looksNow || this.ended !== undefined || this.returned !== undefined;
+    return this.checksNow || this.ended !== undefined || this.returned !== undefined;
   }
 
   get isUrgent(): boolean {
@@ -41,7 +41,7 @@ export class Wakeups {
   }
 
   dismiss(): void {
-    this.looksNow = false;
+    this.checksNow = false;
     this.ended = undefined;
     this.returned = undefined;
   }

@@ -77,20 +77,20 @@ export class Watchdog {
     this.#wakeups = new Wakeups(wakeups);
     this.#states = new WatchdogStates(agent, watchdog ?? nothingYet(desired));
     this.#keptStopped = new KeptStopped(agent, this.#wakeups, this.#states);
-    this.#isStale = watchdog === undefined || this.#wakeups.looksNow;
+    this.#isStale = watchdog === undefined || this.#wakeups.checksNow;
     const taskQueue = containersTaskQueue(agent.host);
-    this.#observer = proxyActivities({ ...retries.look, taskQueue });
+    this.#observer = proxyActivities({ ...retries.observation, taskQueue });
     this.#healthWatch = proxyActivities({ ...retries.healthWatch, taskQueue });
     this.#degradedWatch = proxyActivities({ ...retries.degradedWatch, taskQueue });
     this.#crashReport = proxyActivities({ ...retries.crashReport, taskQueue });
 
     setHandler(checkNow, () => {
-      this.#wakeups.looksNow = true;
+      this.#wakeups.checksNow = true;
       this.#isStale = true;
     });
     setHandler(containerEnded, (end) => {
       // Operations and repairs stop the container on purpose, so only a check afterwards counts.
-      if (this.#repairs || this.#isPaused) this.#wakeups.looksNow = true;
+      if (this.#repairs || this.#isPaused) this.#wakeups.checksNow = true;
       else this.#wakeups.ended = end;
     });
     setHandler(dockerReturned, (back) => {
@@ -180,7 +180,9 @@ export class Watchdog {
   async #check(): Promise<void> {
     const last = this.memory.state === 'running' ? 'healthy' : null;
     const watching = { memory: this.memory, lastApplied: this.#lastApplied };
-    const seen = await this.#look(() => this.#healthWatch.watchHealth(this.#agent, last, watching));
+    const seen = await this.#observe(() =>
+      this.#healthWatch.watchHealth(this.#agent, last, watching),
+    );
     if (seen && !(await this.#isGivenTime(seen))) await this.#judge(seen);
   }
 
@@ -198,8 +200,8 @@ export class Watchdog {
     const agent = this.#agent;
     const settings = await this.#record.watchdogSettings();
     const seen = settings.autoRepair
-      ? await this.#look(() => this.#observer.observeAgent(agent, this.#lastApplied))
-      : await this.#look(() =>
+      ? await this.#observe(() => this.#observer.observeAgent(agent, this.#lastApplied))
+      : await this.#observe(() =>
           this.#degradedWatch.watchDegraded(agent, this.#observed ?? null, this.#lastApplied),
         );
     if (!seen) return;
@@ -213,8 +215,8 @@ export class Watchdog {
   }
 
   /** Returns a check's observation; undefined if something is more urgent, such as Docker's return. */
-  async #look(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
-    const seen = await this.#lookOnce(patiently);
+  async #observe(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
+    const seen = await this.#observeOnce(patiently);
     // If the agent did not start after this end, its state is judged.
     if (!seen?.away || seen.away.endedAt === this.#broughtBackAfter) return seen;
     this.#broughtBackAfter = seen.away.endedAt;
@@ -223,16 +225,16 @@ export class Watchdog {
   }
 
   /** Returns a check's observation, or that of a requested one. */
-  async #lookOnce(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
+  async #observeOnce(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
     const isUrgent = () => this.#wakeups.isUrgent;
     let seen = isUrgent() ? undefined : await interruptible(isUrgent, patiently);
     if (this.#isStale) return seen?.past ? undefined : seen;
     if (
       !seen &&
-      (this.#wakeups.looksNow || this.#wakeups.ended) &&
+      (this.#wakeups.checksNow || this.#wakeups.ended) &&
       !this.#wakeups.hasPriorityWork
     ) {
-      this.#wakeups.looksNow = false;
+      this.#wakeups.checksNow = false;
       const end = this.#wakeups.ended;
       seen = await interruptible(
         () => this.#wakeups.hasPriorityWork,

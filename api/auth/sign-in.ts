@@ -39,12 +39,12 @@ export class SignIn {
   /** Runs a strategy that may redirect the browser. */
   attempt(strategy: string, request: SignInRequest): Promise<SignInOutcome> {
     return new Promise((resolve, reject) => {
-      const told: AuthenticateCallback = (error, proof, why) => {
+      const onResult: AuthenticateCallback = (error, proof, why) => {
         if (error) reject(error);
         else resolve(proof ? { kind: 'proven', proof } : { kind: 'refused', why });
       };
       // Passport types its middleware as `any`, because the type depends on the framework.
-      const run = this.#passport.authenticate(strategy, { session: false }, told) as Middleware;
+      const run = this.#passport.authenticate(strategy, { session: false }, onResult) as Middleware;
       // Passport adds Express methods to these objects, so each run gets fresh copies.
       run({ ...request }, redirectable(resolve), reject);
     });

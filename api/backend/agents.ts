@@ -62,7 +62,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
       },
     }),
     updateAgent.handledBy(async (request) => {
-      const { agent, aiProvider, isAsked, plan, run } = await operations.configure(
+      const { agent, aiProvider, isRequested, plan, run } = await operations.configure(
         requestedBy(request),
         request.params.id,
         request.body,
@@ -75,7 +75,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
           aiProvider,
           subdomain: agent.subdomain,
           status: agent.status,
-          message: isAsked ? updatedMessage(agent.desired) : 'No changes requested',
+          message: isRequested ? updatedMessage(agent.desired) : 'No changes requested',
         },
         runHeader(run),
       );

@@ -70,12 +70,12 @@ export function aiChatEndpoints({ ai, settings }: BackendDependencies) {
 /** Maps a failure to a status of the contract, which has no 502 here. */
 function chatRefusal({ refusal, attempts }: NoAnswerError, { isAdmin }: Entitlement): ServiceError {
   const { cause, code, facts, message } = refusal;
-  const told = isAdmin ? { ...facts, attempts } : facts;
+  const details = isAdmin ? { ...facts, attempts } : facts;
   if (refusal instanceof TooManyRequestsError) {
-    return new TooManyRequestsError(message, refusal.limit, code, told);
+    return new TooManyRequestsError(message, refusal.limit, code, details);
   }
   const status = refusal instanceof BadGatewayError ? 500 : refusal.status;
-  return new ServiceError(status, message, code, told, { cause });
+  return new ServiceError(status, message, code, details, { cause });
 }
 
 const chunk = z.object({

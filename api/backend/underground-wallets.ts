@@ -8,7 +8,7 @@ import { hasWallet } from '../../src/money/wallets/agent-wallets.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
-import { answeredAddress, chainAddress, lookedUpAddress } from '../views/chain-address.js';
+import { answeredAddress, chainAddress, addressToFind } from '../views/chain-address.js';
 import { walletSignature } from '../views/wallets.js';
 import type { BackendDependencies } from './dependencies.js';
 
@@ -66,7 +66,7 @@ export function undergroundWalletEndpoints({
       path: '/api/underground/wallets/:address/balance',
       operationId: 'getAgentWalletBalance',
       summary: "USDC balance of a wallet of a user or of one of the user's agents",
-      params: z.object({ address: lookedUpAddress.describe('The wallet') }),
+      params: z.object({ address: addressToFind.describe('The wallet') }),
       query: z.object({ userId: z.string().min(1).max(256).describe("The wallet's user") }),
       responses: { 200: z.strictObject({ address: answeredAddress, balance_usdc: z.number() }) },
       errors: [404],

@@ -3,8 +3,8 @@ import type { Declaration } from './endpoint.js';
 import { namesUser } from './names-user.js';
 
 /** Returns the errors of an endpoint that calls others: theirs, except for rejections of our key, and 502. */
-export function errorsOf(...asked: readonly Declaration[]): readonly number[] {
-  const theirs = asked.flatMap((declared) => [...errorStatuses(declared)]);
+export function errorsOf(...declarations: readonly Declaration[]): readonly number[] {
+  const theirs = declarations.flatMap((declared) => [...errorStatuses(declared)]);
   return [...theirs.filter((status) => status !== 401 && status !== 403), 502];
 }
 

@@ -146,7 +146,7 @@ export class Server {
       else handle(request, response);
     });
     server.on('connection', (socket: Socket) => this.#admit(socket));
-    if (others) server.on('upgrade', (...asked) => this.#upgrade(server, others, ...asked));
+    if (others) server.on('upgrade', (...upgrade) => this.#upgrade(server, others, ...upgrade));
     server.on('request', (request: http.IncomingMessage, response: http.ServerResponse) => {
       const { socket } = request;
       this.#busy.set(socket, (this.#busy.get(socket) ?? 0) + 1);
@@ -236,11 +236,11 @@ export class Server {
     const bytesBefore = socket.bytesRead;
     const since = performance.now();
     // Discarded bytes only show in the socket's counters.
-    const looking = setInterval(() => {
+    const checking = setInterval(() => {
       const tooMany = socket.bytesRead - bytesBefore > unwantedBytes;
       if (tooMany || performance.now() - since > unwantedMs) socket.destroy();
     }, UNWANTED_CHECK_MS);
-    request.once('close', () => clearInterval(looking));
+    request.once('close', () => clearInterval(checking));
   }
 
   async #close(server: http.Server, others: OtherNames | undefined): Promise<void> {

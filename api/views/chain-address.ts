@@ -23,7 +23,7 @@ export const chainAddress = inLowerCase(
 );
 
 /** An address to look up, in any letter case. */
-export const lookedUpAddress = inLowerCase(form);
+export const addressToFind = inLowerCase(form);
 
 /** An address in an answer, with its checksum. */
 export const answeredAddress = form

@@ -15,7 +15,7 @@ import { clearSessionCookie, readSessionCookie } from '../auth/session-cookie.js
 import { passwordStrategy } from '../auth/password-strategy.js';
 import { SignIn } from '../auth/sign-in.js';
 import { replySignedIn, signedIn, signInHeaders, signInPlace } from './sign-in-place.js';
-import { looksAutomated } from './bot-detection.js';
+import { isAutomated } from './bot-detection.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
@@ -66,7 +66,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       responses: { 200: z.strictObject({ id: z.string(), email: z.string(), name: z.string() }) },
       errors: [403, 409],
       async handler({ body, headers, clientAddress, origin }) {
-        if (settings.accounts.botDetection && looksAutomated(headers['user-agent'], body.website)) {
+        if (settings.accounts.botDetection && isAutomated(headers['user-agent'], body.website)) {
           throw new ForbiddenError('Automated requests are not allowed', 'AUTOMATED_REQUEST');
         }
         const { id, email, name } = await registerAccount(

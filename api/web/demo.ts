@@ -104,9 +104,9 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
       errors: [429, 503],
       async handler({ body, clientAddress, signal }) {
         const models = ai.models.current;
-        const asked =
+        const requested =
           body.model === undefined ? demoModels(models)[0] : findDemoModel(models, body.model);
-        if (!asked) throw new BadRequestError('model must be one of those listed by GET');
+        if (!requested) throw new BadRequestError('model must be one of those listed by GET');
         const messages: ChatMessage[] = [
           ...said(body.conversation ?? []),
           { role: 'user', content: body.message },
@@ -115,7 +115,7 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
           entitlement: DEMO,
           agentId: 'demo-chat',
           endpoint: PATH,
-          route: routeTo(asked.id),
+          route: routeTo(requested.id),
           request: { messages, max_tokens: MAX_TOKENS },
           signal,
         });

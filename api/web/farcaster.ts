@@ -113,8 +113,12 @@ export function farcasterEndpoints({
   ];
 
   /** Checks the wallet named by the server: a wallet named by the caller proves nothing. */
-  async function gatingOf({ address }: FarcasterIdentity, clientAddress: string, isAsked = false) {
-    if (!isAsked) return undefined;
+  async function gatingOf(
+    { address }: FarcasterIdentity,
+    clientAddress: string,
+    isRequested = false,
+  ) {
+    if (!isRequested) return undefined;
     if (address === undefined) return null;
     const owner = requestOwner(undefined, clientAddress);
     return presentGate(await checkProvenAddress(tokenGate, address, owner));

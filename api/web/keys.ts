@@ -131,8 +131,8 @@ export function keyEndpoints({ apiKeyValidator, database, refusals, settings }: 
         }
         const owner = { userId: caller.user.id, requestId };
         const { site } = networksOf(clientAddress);
-        const asked = { ...body, site, sessionId: caller.sessionId };
-        const { createdAt, ...made } = await createApiKey(database, owner, asked);
+        const requested = { ...body, site, sessionId: caller.sessionId };
+        const { createdAt, ...made } = await createApiKey(database, owner, requested);
         return reply(201, { ...made, createdAt: createdAt.toISOString() });
       },
     }),

@@ -11,7 +11,7 @@ import { optionalSession } from '../auth/optional-session.js';
 import { area } from '../http/area.js';
 import { nextPageLink, pageQuery } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
-import { chainAddress, lookedUpAddress } from '../views/chain-address.js';
+import { chainAddress, addressToFind } from '../views/chain-address.js';
 import { hexText } from '../views/hex-text.js';
 import { paymentSessionItem, presentPaymentSession } from '../views/payment-sessions.js';
 import type { WebDependencies } from './dependencies.js';
@@ -146,7 +146,7 @@ export function paymentSessionEndpoints({
       summary: "List a wallet's last 50 payment sessions, or get the session of an id",
       limit: LIMITS.wallets,
       query: z.object({
-        address: lookedUpAddress.optional().describe('The wallet whose sessions to list'),
+        address: addressToFind.optional().describe('The wallet whose sessions to list'),
         sessionId: sessionId.optional(),
         vouchers: z
           .literal('all')

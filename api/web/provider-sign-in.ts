@@ -41,12 +41,12 @@ export const answerQuery = z.object({
 
 type Dependencies = Pick<WebDependencies, 'settings' | 'database' | 'log' | 'refusals' | 'secrets'>;
 
-interface Asking {
+interface Requesting {
   readonly origin: RequestOrigin;
   readonly headers: { readonly cookie?: string | undefined };
 }
 
-interface Answering extends Asking {
+interface Answering extends Requesting {
   readonly caller: SessionCaller | AnonymousCaller;
   readonly headers: z.output<typeof signInHeaders>;
   readonly query: z.output<typeof answerQuery>;
@@ -75,11 +75,11 @@ export class ProviderSignIn {
   }
 
   /** Begins a flow that signs in, or links to `account`; undefined if the provider is unavailable. */
-  async begin(request: Asking, account?: Parameters<ProviderFlows['begin']>[0]) {
+  async begin(request: Requesting, account?: Parameters<ProviderFlows['begin']>[0]) {
     const flow = this.#flows.begin(account);
-    const asked: ProviderRequest = { step: 'begin', flow, query: {}, origin: request.origin };
+    const requested: ProviderRequest = { step: 'begin', flow, query: {}, origin: request.origin };
     try {
-      const outcome = await this.#signIn.attempt(this.#kind, asked);
+      const outcome = await this.#signIn.attempt(this.#kind, requested);
       if (outcome.kind !== 'redirect') return undefined;
       return {
         location: outcome.location,
@@ -105,14 +105,14 @@ export class ProviderSignIn {
       return toLogin(this.#prefix, failure, ended);
     };
     try {
-      const asked: ProviderRequest = {
+      const requested: ProviderRequest = {
         step: 'answer',
         flow,
         query,
         origin,
         sessionId: caller.kind === 'session' ? caller.sessionId : undefined,
       };
-      const outcome = await this.#signIn.attempt(kind, asked);
+      const outcome = await this.#signIn.attempt(kind, requested);
       if (outcome.kind === 'redirect') {
         return redirect(302, outcome.location, { 'Set-Cookie': ended });
       }

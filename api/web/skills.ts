@@ -125,7 +125,7 @@ export function skillEndpoints(dependencies: WebDependencies) {
       errors: [...errorsOf(installSkill, removeSkill), 402, 404, 409, 502, 503],
       async handler(request) {
         const { body, params, query, tenant } = request;
-        const { action, input, ...asked } = body;
+        const { action, input, ...requested } = body;
         const agent = await getAgent(tenant, body.agentId);
         if (action !== 'use') {
           const declared = action === 'install' ? installSkill : removeSkill;
@@ -143,7 +143,7 @@ export function skillEndpoints(dependencies: WebDependencies) {
             await request.markAnswered?.();
           },
         };
-        return answerChat(dependencies, counted, { ...asked, message: text });
+        return answerChat(dependencies, counted, { ...requested, message: text });
       },
     }),
   ];

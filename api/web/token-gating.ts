@@ -8,7 +8,7 @@ import { optionalPerson } from '../auth/person.js';
 import { area } from '../http/area.js';
 import type { EndpointRequest } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
-import { answeredAddress, lookedUpAddress } from '../views/chain-address.js';
+import { answeredAddress, addressToFind } from '../views/chain-address.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
@@ -16,8 +16,8 @@ const gating = area({ tag: 'Accounts', auth: optionalPerson, keyScope: 'any' });
 
 const PATH = '/api/auth/token-gating/verify';
 
-const asked = z.object({
-  address: lookedUpAddress.optional().describe('The wallet; your wallets by default'),
+const requested = z.object({
+  address: addressToFind.optional().describe('The wallet; your wallets by default'),
 });
 
 export const gateAnswer = z
@@ -54,7 +54,7 @@ export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
       ...common,
       method: 'GET',
       operationId: 'checkTokenGate',
-      query: asked,
+      query: requested,
       async handler(request) {
         return reply(200, await check(request, request.query));
       },
@@ -63,7 +63,7 @@ export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
       ...common,
       method: 'POST',
       operationId: 'postTokenGate',
-      body: asked,
+      body: requested,
       async handler(request) {
         return reply(200, await check(request, request.body));
       },
@@ -74,7 +74,7 @@ export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
     request: Pick<EndpointRequest, 'clientAddress' | 'tenant'> & {
       readonly caller: CallerOf<typeof optionalPerson>;
     },
-    { address }: z.output<typeof asked>,
+    { address }: z.output<typeof requested>,
   ) {
     const { caller, clientAddress } = request;
     const user = caller.kind === 'anonymous' ? undefined : caller.user;

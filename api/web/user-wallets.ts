@@ -19,7 +19,7 @@ import { optionalPerson, person } from '../auth/person.js';
 import { area } from '../http/area.js';
 import type { EndpointRequest } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
-import { answeredAddress, lookedUpAddress } from '../views/chain-address.js';
+import { answeredAddress, addressToFind } from '../views/chain-address.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 import { balancesAnswer, balancesOf } from './wallet-balances.js';
@@ -113,7 +113,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
       auth: optionalPerson,
       keyScope: 'any',
       query: z.object({
-        address: lookedUpAddress.optional().describe('The wallet; yours by default'),
+        address: addressToFind.optional().describe('The wallet; yours by default'),
       }),
       responses: { 200: z.union([balancesAnswer, agenticWallet, ownWallet, noWallet]) },
       errors: [401],
@@ -121,8 +121,8 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
         if (query.address !== undefined) {
           const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
           const owner = requestOwner(userId, clientAddress);
-          const asked = chain.askedFor({ owner, isUrgent: true });
-          return reply(200, await balancesOf(asked, settings.chain, query.address));
+          const queries = chain.onBehalfOf({ owner, isUrgent: true });
+          return reply(200, await balancesOf(queries, settings.chain, query.address));
         }
         if (walletProvider.state === 'on') {
           return reply(200, {

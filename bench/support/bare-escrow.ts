@@ -27,7 +27,7 @@ const GAS = 20_000_000n;
 const HOLD_SECONDS = 172_800n;
 
 const MINED_TIMEOUT_MS = 60_000;
-const LOOK_MS = 5;
+const CHECK_MS = 5;
 
 /** Funded accounts of the chain. */
 const WALLET = anvilKey(1);
@@ -123,7 +123,7 @@ export class BareEscrow {
     await node.broadcast(raw);
     const receipt = await poll(() => node.receiptOf(hash), {
       timeoutMs: MINED_TIMEOUT_MS,
-      everyMs: LOOK_MS,
+      everyMs: CHECK_MS,
     });
     if (!receipt?.succeeded)
       throw new Error(`The transaction ${hash} was not mined or was reverted`);

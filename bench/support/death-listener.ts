@@ -4,7 +4,7 @@ import { LABEL } from '../../src/docker/containers/container-spec.js';
 
 /** The baseline for the detection of a death: dockerode's event stream alone. */
 export class DeathListener {
-  readonly #heard = new Map<string, number[]>();
+  readonly #received = new Map<string, number[]>();
 
   readonly #events: Readable;
 
@@ -19,7 +19,7 @@ export class DeathListener {
       for (const line of lines.filter(Boolean)) {
         const event: { Actor: { Attributes: Record<string, string> } } = JSON.parse(line);
         const agentId = event.Actor.Attributes[LABEL.agent] ?? '';
-        this.#heard.set(agentId, [...(this.#heard.get(agentId) ?? []), at]);
+        this.#received.set(agentId, [...(this.#received.get(agentId) ?? []), at]);
       }
     });
   }
@@ -33,7 +33,7 @@ export class DeathListener {
 
   /** Returns the milliseconds from a moment to the agent's next death; NaN if none was reported. */
   after(agentId: string, moment: number): number {
-    const at = this.#heard.get(agentId)?.find((each) => each >= moment);
+    const at = this.#received.get(agentId)?.find((each) => each >= moment);
     return at === undefined ? Number.NaN : at - moment;
   }
 

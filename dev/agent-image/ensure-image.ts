@@ -17,16 +17,16 @@ const {
   { agents: agentSettings, containers: containerSettings, process: processSettings },
   process.env,
 );
-const tell = (message: object) => process.send?.(message);
+const report = (message: object) => process.send?.(message);
 try {
   const docker = connectDocker(containers.dockerHost);
-  const log = (line: string) => tell({ line });
+  const log = (line: string) => report({ line });
   const { runtimeVersion: version } = agents;
   const { usual: official } = runtimeImages(agents);
-  tell({ image: await ensureAgentImage({ docker, version, official, cacheDir, log }) });
+  report({ image: await ensureAgentImage({ docker, version, official, cacheDir, log }) });
 } catch (error) {
-  if (error instanceof DiskFailure) tell({ failure: error.message });
-  else if (error instanceof ImageUnavailableError) tell({ problem: error.message });
+  if (error instanceof DiskFailure) report({ failure: error.message });
+  else if (error instanceof ImageUnavailableError) report({ problem: error.message });
   else throw error;
 }
 process.disconnect();

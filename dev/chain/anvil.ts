@@ -55,11 +55,11 @@ export async function startAnvil(options: AnvilOptions): Promise<Anvil> {
     ],
     runDir: options.runDir,
   });
-  let told = '';
+  let reported = '';
   const endKeeping = state.keepOn((error) => {
     const reason = describeFailure(error);
-    if (reason !== told) say(`The state of the chain could not be saved: ${reason}`);
-    told = reason;
+    if (reason !== reported) say(`The state of the chain could not be saved: ${reason}`);
+    reported = reason;
   });
   void server.ended.then(endKeeping);
   const stop = () => server.stop(15_000);

@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, openSync, statSync, truncateSync } from 'node:fs';
 
 const LIMIT_BYTES = 10_000_000;
-const LOOK_EVERY_MS = 30_000;
+const CHECK_EVERY_MS = 30_000;
 
 /** Opens a log for a child to append to. */
 export function openLog(file: string): number {
@@ -16,7 +16,7 @@ export function openLog(file: string): number {
  * @returns the function that ends the bounding.
  */
 export function keepBounded(file: string): () => void {
-  const timer = setInterval(() => bound(file), LOOK_EVERY_MS);
+  const timer = setInterval(() => bound(file), CHECK_EVERY_MS);
   timer.unref();
   return () => clearInterval(timer);
 }

@@ -61,7 +61,7 @@ export function eventClaims(event: {
 }): EventClaims {
   const { audience, issuer, more, subject, type } = event;
   const iss = `${issuer}/`;
-  const told = {
+  const reported = {
     subject: {
       subject_type: subject.sub === undefined ? 'email' : 'iss-sub',
       ...(subject.sub !== undefined && { iss }),
@@ -74,6 +74,6 @@ export function eventClaims(event: {
     aud: audience,
     iat: Math.floor(Date.now() / 1_000),
     jti: randomUUID(),
-    events: { [EVENT_TYPES[type]]: told },
+    events: { [EVENT_TYPES[type]]: reported },
   };
 }

@@ -76,12 +76,12 @@ const agents = (
   name: 'agents',
   async release({ userId, requestId }) {
     const tenant = database.asUser(userId);
-    const asked = await tenant.query<{ id: string }>(
+    const requested = await tenant.query<{ id: string }>(
       `SELECT id FROM agents WHERE user_id = $userId AND desired <> 'deleted'
         ORDER BY id LIMIT ${MAX_AT_ONCE}`,
       { userId },
     );
-    for (const { id } of asked) {
+    for (const { id } of requested) {
       const by = { tenant, actor: userId, requestId, idempotencyId: `account-deletion-${id}` };
       await operations.remove(by, id);
     }

@@ -70,9 +70,9 @@ export class Bus {
     if (!CONTRACT_SIGNATURE.test(signature)) throw invalidSignature();
     const sender = await this.#findSender(agentId);
     if (!sender?.isContract) throw invalidSignature();
-    const asked = this.#parts.chain.askedFor({ owner: sender.userId, isUrgent: true });
+    const queries = this.#parts.chain.onBehalfOf({ owner: sender.userId, isUrgent: true });
     const signed = { address: sender.address, text, signature };
-    if (!(await isSignedByWallet(signed, asked, SIGNATURE_GAS))) throw invalidSignature();
+    if (!(await isSignedByWallet(signed, queries, SIGNATURE_GAS))) throw invalidSignature();
     return sender;
   }
 

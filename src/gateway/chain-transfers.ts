@@ -24,9 +24,9 @@ export const chainTransfers = (chain: ChainFor<'receipt'>) =>
         .describe("The transaction's"),
     }),
     async run({ hash }, { buyer }) {
-      const asked = chain.askedFor({ owner: buyer, isUrgent: true });
+      const queries = chain.onBehalfOf({ owner: buyer, isUrgent: true });
       // The schema has checked the hash's form.
-      const receipt = await asked.receipt(hash.toLowerCase() as Hex);
+      const receipt = await queries.receipt(hash.toLowerCase() as Hex);
       if (!receipt)
         throw new BadRequestError(
           'Transaction not found: it is in no block yet, or does not exist',

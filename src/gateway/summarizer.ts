@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { BadGatewayError, BadRequestError } from '../lib/errors.js';
 import { buyerHeaders } from '../platform/http/buyer-header.js';
-import { callService } from './ask-service.js';
+import { callService } from './call-service.js';
 import { gatewayAction, type GatewayAction, type Json } from './gateway-action.js';
 
 const PLUGIN = 'summarizer';

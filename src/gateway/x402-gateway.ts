@@ -105,20 +105,20 @@ export class X402Gateway {
 
   /** Reads an agent's fitness. @throws X402GatewayError */
   fitness(agentId: string, call: Pick<X402Call, 'idempotencyKey' | 'signal'>) {
-    const asked = { ...call, path: '/api/fitness', fields: { agentId } };
-    return masked(this.#answerOf(colonyFitness, asked));
+    const request = { ...call, path: '/api/fitness', fields: { agentId } };
+    return masked(this.#answerOf(colonyFitness, request));
   }
 
   /** Reads an agent's prices. @throws X402GatewayError */
   pricing(agentId: string, call: Pick<X402Call, 'idempotencyKey' | 'signal'>) {
-    const asked = { ...call, path: '/api/pricing', fields: { agentId } };
-    return masked(this.#answerOf(colonyPricing, asked));
+    const request = { ...call, path: '/api/pricing', fields: { agentId } };
+    return masked(this.#answerOf(colonyPricing, request));
   }
 
   /** Registers an agent with the gateway's colony. @throws X402GatewayError */
   joinColony(fields: JoiningAgent, idempotencyKey: string) {
-    const asked = { path: '/api/join-colony', fields, idempotencyKey };
-    return masked(this.#answerOf(anyAnswer, asked));
+    const request = { path: '/api/join-colony', fields, idempotencyKey };
+    return masked(this.#answerOf(anyAnswer, request));
   }
 
   /** Sends one request. @throws connection errors, and the reason of an aborted signal */

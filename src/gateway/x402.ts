@@ -5,7 +5,7 @@ import { BadGatewayError, BadRequestError } from '../lib/errors.js';
 import { cachedFor } from '../lib/cached-for.js';
 import { parseAmount } from '../types/money.js';
 import { MAX_DEPOSIT } from '../money/sessions/terms.js';
-import { callService } from './ask-service.js';
+import { callService } from './call-service.js';
 import { gatewayAction, type GatewayAction } from './gateway-action.js';
 
 export const X402 = 'x402';

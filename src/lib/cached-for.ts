@@ -4,7 +4,7 @@
  */
 export function cachedFor<T, By extends readonly unknown[] = []>(
   keepMs: number,
-  ask: (...by: By) => Promise<T>,
+  load: (...by: By) => Promise<T>,
   now: () => number = () => performance.now(),
 ): (...by: By) => Promise<T> {
   let latest: Promise<T> | undefined;
@@ -12,7 +12,7 @@ export function cachedFor<T, By extends readonly unknown[] = []>(
   return (...by) => {
     if (latest !== undefined && now() < freshUntil) return latest;
     freshUntil = Infinity;
-    latest = ask(...by).then(
+    latest = load(...by).then(
       (answer) => {
         freshUntil = now() + keepMs;
         return answer;

@@ -164,7 +164,7 @@ const isTooLate = ({ createdAt }: Pick<Pending, 'createdAt'>, dueAt: Date): bool
 /** Reports whether the event repeats one of the last minute; a crash loop never does. */
 async function isRepeated(db: TenantTransaction, row: Pending): Promise<boolean> {
   if (row.event === 'crash_loop') return false;
-  const told = await db.Notification.count({
+  const notified = await db.Notification.count({
     where: {
       id: { [Op.ne]: row.id },
       channel: row.channel,
@@ -174,7 +174,7 @@ async function isRepeated(db: TenantTransaction, row: Pending): Promise<boolean>
       createdAt: { [Op.gt]: new Date(row.createdAt.getTime() - REPEAT_MS) },
     },
   });
-  return told > 0;
+  return notified > 0;
 }
 
 async function missed(db: TenantTransaction, channel: NotificationChannelName): Promise<number> {

@@ -355,15 +355,15 @@ export function count(
   enough: number,
 ): number {
   let found = 0;
-  let looked = 0;
+  let visited = 0;
   const ahead: ChildNode[] = [];
   // Siblings are queued one by one: there may be far more than the limit.
   const go = (node: ChildNode | null) => void (node && ahead.push(node));
   go(element.lastChild);
-  for (let node = ahead.pop(); node && found < enough && looked < 2_000; node = ahead.pop()) {
+  for (let node = ahead.pop(); node && found < enough && visited < 2_000; node = ahead.pop()) {
     go(node.prev);
     if (!isTag(node)) continue;
-    looked++;
+    visited++;
     if (wanted(node)) found++;
     go(node.lastChild);
   }

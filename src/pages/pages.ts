@@ -34,7 +34,7 @@ export interface PageBounds {
 
 const BOUNDS: PageBounds = { fetchMs: 10_000, atOnce: 32, waiting: 200, perHost: 4 };
 
-export interface PageAsker {
+export interface PageReader {
   /** Client address; the queue shares capacity fairly between clients. */
   readonly client: string;
   /** Aborts when the client disconnects. */
@@ -104,7 +104,7 @@ export class Pages {
   async read<R extends Reading>(
     reading: R,
     text: string,
-    { client, signal }: PageAsker,
+    { client, signal }: PageReader,
   ): Promise<PageAnswer<R>> {
     const address = readTarget(text).url.href;
     const key = `${reading} ${address}`;

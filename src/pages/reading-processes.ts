@@ -9,7 +9,7 @@ import type { FetchedPage, PageReadings, Reading } from './read-page.js';
 import type { ReadingResult, ReadingTask } from './reading-process.js';
 
 /** Milliseconds between two checks of a page's processor time. */
-const LOOK_MS = 100;
+const CHECK_MS = 100;
 
 /** Limits for one page, and for pages at a time. */
 export interface ReadingBounds {
@@ -47,7 +47,7 @@ export class ReadingProcesses {
       const reader = this.#take();
       try {
         // A process answers with the reading that its task names.
-        return (await reader.ask({ page, reading }, signal)) as PageReadings[R];
+        return (await reader.request({ page, reading }, signal)) as PageReadings[R];
       } finally {
         if (reader.isUsable) this.#idle.push(reader);
         else await this.#end(reader);
@@ -110,13 +110,13 @@ class ReadingProcess {
     await ended;
   }
 
-  ask(task: ReadingTask, signal: AbortSignal): Promise<PageReadings[Reading]> {
+  request(task: ReadingTask, signal: AbortSignal): Promise<PageReadings[Reading]> {
     const child = this.#child;
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
       const before = this.#spentMs();
       const settle = (end: () => void) => {
-        clearInterval(looking);
+        clearInterval(checking);
         signal.removeEventListener('abort', abort);
         child.off('message', receive);
         child.off('error', give);
@@ -136,9 +136,9 @@ class ReadingProcess {
         settle(() => reject(error));
       };
       // The timer also keeps this process running while a page is being read.
-      const looking = setInterval(() => {
+      const checking = setInterval(() => {
         if (this.#spentMs() - before > this.#processorMs) fail();
-      }, LOOK_MS);
+      }, CHECK_MS);
       signal.addEventListener('abort', abort, { once: true });
       child.on('message', receive);
       child.once('error', give);

@@ -68,7 +68,7 @@ const isPage = (thing: JsonObject): boolean => typesOf(thing).includes('WebPage'
 /** Collects works, and things with a name by their `@id`, to which works refer. */
 function collect(data: unknown, works: JsonObject[], named: Map<string, JsonObject>): void {
   const ahead: unknown[] = [data];
-  for (let looked = 0; ahead.length > 0 && looked < MAX_THINGS; looked++) {
+  for (let visited = 0; ahead.length > 0 && visited < MAX_THINGS; visited++) {
     const thing = ahead.shift();
     if (Array.isArray(thing)) ahead.push(...(thing as unknown[]).slice(0, MAX_THINGS));
     if (!isObject(thing)) continue;

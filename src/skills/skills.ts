@@ -101,15 +101,15 @@ export interface Publisher extends Requester {
 export async function publishSkill(
   database: Database,
   by: Publisher,
-  asked: PublishedSkill,
+  requested: PublishedSkill,
 ): Promise<WholeSkill> {
-  const { name, visibility } = asked;
+  const { name, visibility } = requested;
   if (RESERVED.has(name)) throw nameTaken();
-  if (asked.content !== undefined) checkSkillText(name, asked.content);
+  if (requested.content !== undefined) checkSkillText(name, requested.content);
   try {
-    if (!hasText(asked)) return await changeVisibility(database, by, { name, visibility });
+    if (!hasText(requested)) return await changeVisibility(database, by, { name, visibility });
     return await changeAsAuthor(by, name, async (db, own) => {
-      await (own ? addVersion(db, by, own, asked) : create(db, by, asked));
+      await (own ? addVersion(db, by, own, requested) : create(db, by, requested));
       return getSkill(db, name);
     });
   } catch (error) {
@@ -163,14 +163,18 @@ async function addVersion(
   db: TenantTransaction,
   by: Publisher,
   own: SkillRow,
-  asked: PublishedSkill,
+  requested: PublishedSkill,
 ): Promise<void> {
   const { id: skillId, userId } = own;
   const former = await db.SkillVersion.findOne({ where: { skillId, version: own.version } });
   if (!former) throw new TypeError(`skill ${skillId} lacks its version`);
   const version = own.version + 1;
-  const { content = former.content, description = former.description, tags = former.tags } = asked;
-  const { visibility = own.visibility } = asked;
+  const {
+    content = former.content,
+    description = former.description,
+    tags = former.tags,
+  } = requested;
+  const { visibility = own.visibility } = requested;
   await db.SkillVersion.create({ skillId, version, userId, description, tags, content });
   await db.query(
     'DELETE FROM skill_versions WHERE skill_id = $skillId AND version <= $version - $most::integer',

@@ -12,8 +12,8 @@ export function messagesOf(
     readonly status: MemberStatus;
   }[],
 ): number {
-  const asked = members.filter(({ status }) => status !== 'done');
+  const remaining = members.filter(({ status }) => status !== 'done');
   return strategy === 'parallel'
-    ? asked.filter(({ agentId }) => agentId !== coordinatorId).length
-    : asked.filter(({ position }) => position > 0).length;
+    ? remaining.filter(({ agentId }) => agentId !== coordinatorId).length
+    : remaining.filter(({ position }) => position > 0).length;
 }

@@ -114,12 +114,12 @@ export class SwarmStore {
       const coordinator = members.find(({ agentId }) => agentId === coordinatorId);
       // In a sequence no member is asked after a failed one.
       const failed = members.findIndex(({ status }) => status === 'failed');
-      const asked = strategy === 'sequential' && failed >= 0 ? members.slice(0, failed) : members;
+      const due = strategy === 'sequential' && failed >= 0 ? members.slice(0, failed) : members;
       const isMerged = strategy === 'parallel' && coordinator !== undefined && !coordinator.gone;
       return {
         round,
         strategy,
-        turns: asked
+        turns: due
           .filter(({ status }) => status === 'waiting' || status === 'running')
           .map((member) => turnOf(member, member.position)),
         merge: isMerged ? turnOf(coordinator, 'merge') : undefined,
@@ -289,7 +289,7 @@ async function finishMerge(
       merge: answered ? 'done' : 'failed',
       result: answered ? keptAnswer(end.answer) : null,
       error: answered ? null : end.reason,
-      isAsked: end.kind !== 'skipped',
+      isRequested: end.kind !== 'skipped',
     },
   );
 }

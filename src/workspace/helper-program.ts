@@ -48,29 +48,29 @@ function endSoon(): void {
 }
 
 function serve(socket: Socket): void {
-  const asked = new Map<number, AbortController>();
+  const requests = new Map<number, AbortController>();
   rest(FIRST_MS);
   const leave = () => {
-    for (const ending of asked.values()) ending.abort();
+    for (const ending of requests.values()) ending.abort();
   };
   socket.on('error', leave);
   socket.on('close', leave);
   createInterface({ input: socket }).on('line', (line) => {
     // Trusted: only the platform's own processes reach the socket.
     const request = JSON.parse(line) as HelperRequest;
-    if ('left' in request) asked.get(request.id)?.abort();
-    else void answer(socket, asked, request);
+    if ('left' in request) requests.get(request.id)?.abort();
+    else void answer(socket, requests, request);
   });
 }
 
 async function answer(
   socket: Socket,
-  asked: Map<number, AbortController>,
+  requests: Map<number, AbortController>,
   { call, id }: Extract<HelperRequest, { call: unknown }>,
 ): Promise<void> {
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
-  asked.set(id, ending);
+  requests.set(id, ending);
   inFlight.add(ending);
   rest();
   if (isEnding) ending.abort();
@@ -81,7 +81,7 @@ async function answer(
     // Aborted requests get no answer: the closed connection says enough.
     if (!isEnding) answered = { id, refused: refusalOf(error) };
   }
-  asked.delete(id);
+  requests.delete(id);
   const rests = () => {
     inFlight.delete(ending);
     rest();

@@ -50,9 +50,9 @@ test('a removed agent is not checked again', async () => {
     limiters: hostLimiters(1),
     checkIntervalMs: CHECK_INTERVAL_MS,
   } as unknown as Parameters<typeof createWatchdogActivities>[0]); // the parts that this test uses
-  for (const look of [() => watchHealth(AGENT, 'healthy'), () => observeAgent(AGENT)]) {
+  for (const observe of [() => watchHealth(AGENT, 'healthy'), () => observeAgent(AGENT)]) {
     const quiet = { logger: new DefaultLogger('ERROR', () => undefined) };
-    const looking = new MockActivityEnvironment({}, quiet).run(look);
-    await expect(looking).rejects.toMatchObject({ type: 'AgentGoneError', nonRetryable: true });
+    const observing = new MockActivityEnvironment({}, quiet).run(observe);
+    await expect(observing).rejects.toMatchObject({ type: 'AgentGoneError', nonRetryable: true });
   }
 });

@@ -33,23 +33,23 @@ test("hides Docker's error text about the host from the agent's owner but keeps 
   const said = Object.assign(new Error(`error mounting ${PATH}: no such file`), {
     statusCode: 500,
   });
-  const told = await failure(asContainerError(said));
-  expect(failureReason(told)).toBe('The container engine refused this step (DOCKER_REFUSED)');
-  expect(told.type).toBe('DockerRefusedError');
-  expect(told.cause?.cause).toBe(said);
+  const reported = await failure(asContainerError(said));
+  expect(failureReason(reported)).toBe('The container engine refused this step (DOCKER_REFUSED)');
+  expect(reported.type).toBe('DockerRefusedError');
+  expect(reported.cause?.cause).toBe(said);
 });
 
 test("hides a library's error text from the agent's owner", async () => {
   const said = new TypeError(`cannot read ${PATH}`);
-  const told = await failure(said);
-  expect(failureReason(told)).toBe('The platform failed in this step (INTERNAL_ERROR)');
-  expect(told.cause).toBe(said);
+  const reported = await failure(said);
+  expect(failureReason(reported)).toBe('The platform failed in this step (INTERNAL_ERROR)');
+  expect(reported.cause).toBe(said);
 });
 
 test("shows the platform's own error text to the agent's owner", async () => {
-  const told = await failure(new DiskLowError(1, 2));
-  expect(failureReason(told)).toContain("the host's disk are free");
-  expect(told.nonRetryable).toBe(true);
+  const reported = await failure(new DiskLowError(1, 2));
+  expect(failureReason(reported)).toContain("the host's disk are free");
+  expect(reported.nonRetryable).toBe(true);
 });
 
 test.each([
@@ -65,6 +65,6 @@ test.each([
 });
 
 test('an error that a retry may fix is retried', async () => {
-  const told = await failure(new DockerUnavailableError('away'));
-  expect(told).toMatchObject({ type: 'DockerUnavailableError', nonRetryable: false });
+  const reported = await failure(new DockerUnavailableError('away'));
+  expect(reported).toMatchObject({ type: 'DockerUnavailableError', nonRetryable: false });
 });

@@ -45,9 +45,9 @@ const known = (past: readonly (typeof CHANGE)[] = []) =>
   });
 
 /** Returns the watchdog's guarded activities, which observe by `look`. */
-function eyes(look: () => Promise<Observation>) {
+function observer(observe: () => Promise<Observation>) {
   // Only the parts that an observation uses.
-  const watchdog = { watchHealth: look, observeAgent: look } as unknown as WatchdogActivities;
+  const watchdog = { watchHealth: observe, observeAgent: observe } as unknown as WatchdogActivities;
   const found = { id: 'container', volumes: [] };
   const containers = { inspect: () => Promise.resolve(found) } as unknown as AgentContainers;
   return guardWatchdog(guard, containers, watchdog);
@@ -58,11 +58,13 @@ const seen: Observation = { health: 'unhealthy', reason: null, observedAt: 'now'
 describe('an observation of an agent', () => {
   test('an observation fails without contacting Docker while the host repairs the agent', async () => {
     const gate = new Gate();
-    let looks = 0;
+    let observations = 0;
     const repairing = guard.locally('one', () => gate.pass());
-    const look = eyes(() => Promise.resolve({ ...seen, looks: ++looks })).observeAgent(AGENT);
-    await expect(look).rejects.toThrow(ApplicationFailure);
-    expect(looks).toBe(0);
+    const observe = observer(() =>
+      Promise.resolve({ ...seen, observations: ++observations }),
+    ).observeAgent(AGENT);
+    await expect(observe).rejects.toThrow(ApplicationFailure);
+    expect(observations).toBe(0);
     gate.open();
     await repairing;
   });
@@ -70,18 +72,18 @@ describe('an observation of an agent', () => {
   test('an observation fails if the host begins a repair during it', async () => {
     const gate = new Gate();
     let repairing: Promise<unknown> = Promise.resolve();
-    const look = eyes(() => {
+    const observe = observer(() => {
       repairing = guard.locally('one', () => gate.pass());
       return Promise.resolve(seen);
     }).observeAgent(AGENT);
-    await expect(look).rejects.toThrow(ApplicationFailure);
+    await expect(observe).rejects.toThrow(ApplicationFailure);
     gate.open();
     await repairing;
   });
 
   test("an observation reports the host's own changes, also those made during it", async () => {
     await known();
-    const { observeAgent } = eyes(async () => {
+    const { observeAgent } = observer(async () => {
       await known([CHANGE]);
       return seen;
     });
@@ -94,7 +96,7 @@ describe("the host's journal entry of a running agent", () => {
   const watch = (state: 'running' | 'starting') => {
     const watching = { memory: { ...WELL, state }, lastApplied: undefined };
     const isWell = () => Promise.reject(unchanged(1));
-    return eyes(isWell).watchHealth(AGENT, 'healthy', watching);
+    return observer(isWell).watchHealth(AGENT, 'healthy', watching);
   };
 
   test('the host records an agent as running when a supervisor watches it healthy', async () => {

@@ -32,9 +32,9 @@ const QUIET = { logger: new DefaultLogger('ERROR', () => undefined) };
 /** Returns an attempt at a step after earlier attempts used some of its time budgets. */
 function attempt(usedMs: Readonly<Record<string, number>>) {
   const environment = new MockActivityEnvironment({ heartbeatDetails: { usedMs } }, QUIET);
-  let told = usedMs;
-  environment.on('heartbeat', (details: { usedMs: typeof usedMs }) => (told = details.usedMs));
-  return { environment, told: (what: string) => told[what] };
+  let reported = usedMs;
+  environment.on('heartbeat', (details: { usedMs: typeof usedMs }) => (reported = details.usedMs));
+  return { environment, reported: (what: string) => reported[what] };
 }
 
 const untilAborted = (signal: AbortSignal) =>
@@ -59,26 +59,26 @@ test('an attempt with a spent budget does nothing and fails permanently', async 
 });
 
 test('hands the next attempt the time used, without the time spent waiting for a turn', async () => {
-  const { environment, told } = attempt({ Copying: 5 * MINUTES });
+  const { environment, reported } = attempt({ Copying: 5 * MINUTES });
   await environment.run(() =>
     dockerActivity(async () => {
       await delay(3_000); // the wait for its turn
       await withinBudget('Copying', 20 * MINUTES, () => delay(100));
     }),
   );
-  expect(told('Copying')).toBeGreaterThanOrEqual(5 * MINUTES + 90);
-  expect(told('Copying')).toBeLessThan(5 * MINUTES + 2_900);
+  expect(reported('Copying')).toBeGreaterThanOrEqual(5 * MINUTES + 90);
+  expect(reported('Copying')).toBeLessThan(5 * MINUTES + 2_900);
 });
 
 test('successive parts of one attempt have separate budgets', async () => {
-  const { environment, told } = attempt({ Looking: 1 * MINUTES, Pulling: 19 * MINUTES });
+  const { environment, reported } = attempt({ Looking: 1 * MINUTES, Pulling: 19 * MINUTES });
   await environment.run(async () => {
     await withinBudget('Looking', 5 * MINUTES, () => delay(50));
     await withinBudget('Pulling', 20 * MINUTES, () => delay(100));
   });
-  expect(told('Looking')).toBeGreaterThanOrEqual(1 * MINUTES + 40);
-  expect(told('Pulling')).toBeGreaterThanOrEqual(19 * MINUTES + 90);
-  expect(told('Looking')).toBeLessThan(10 * MINUTES);
+  expect(reported('Looking')).toBeGreaterThanOrEqual(1 * MINUTES + 40);
+  expect(reported('Pulling')).toBeGreaterThanOrEqual(19 * MINUTES + 90);
+  expect(reported('Looking')).toBeLessThan(10 * MINUTES);
 });
 
 describe('refusals by Docker', () => {
@@ -94,13 +94,16 @@ describe('refusals by Docker', () => {
       { workflowType, heartbeatDetails: { usedMs: counted }, retryPolicy: {} },
       QUIET,
     );
-    let told: Record<string, number> = counted;
-    environment.on('heartbeat', (details: { usedMs: typeof told }) => (told = details.usedMs));
+    let reported: Record<string, number> = counted;
+    environment.on(
+      'heartbeat',
+      (details: { usedMs: typeof reported }) => (reported = details.usedMs),
+    );
     const { kill } = dockerCalls(new FairLimiter({ atOnce: 1 }), {
       kill: (_: typeof agent) => work(),
     });
     const containers = { inspect: work };
-    const eyes = createWatchdogActivities({
+    const observer = createWatchdogActivities({
       docker: { containers },
       ports: { of: () => Promise.resolve(1) },
       limiters: hostLimiters(1),
@@ -108,18 +111,18 @@ describe('refusals by Docker', () => {
     } as unknown as Parameters<typeof createWatchdogActivities>[0]); // the parts that this test uses
     return {
       kill: () => environment.run(() => kill(agent)),
-      look: () => environment.run(() => eyes.observeAgent(agent)),
-      told: () => told[REFUSALS],
+      observe: () => environment.run(() => observer.observeAgent(agent)),
+      reported: () => reported[REFUSALS],
     };
   }
 
   test('a refusal in a repair is retried and counted over all attempts', async () => {
-    const { kill, told } = stepOf('repairAgent', 3, refuses);
+    const { kill, reported } = stepOf('repairAgent', 3, refuses);
     await expect(kill()).rejects.toMatchObject({ nonRetryable: false });
-    expect(told()).toBe(4);
+    expect(reported()).toBe(4);
   });
 
-  test.each(['kill', 'look'] as const)(
+  test.each(['kill', 'observe'] as const)(
     'repeated refusals in a repair end in a permanent failure: %s',
     async (step) => {
       const last = { type: LastingRefusalError.name, nonRetryable: true };
@@ -127,12 +130,12 @@ describe('refusals by Docker', () => {
     },
   );
 
-  test.each(['kill', 'look'] as const)(
+  test.each(['kill', 'observe'] as const)(
     'an unavailable Docker does not count as a refusal, and the repair waits: %s',
     async (step) => {
       const waiting = stepOf('repairAgent', 34, isAway);
       await expect(waiting[step]()).rejects.not.toMatchObject({ nonRetryable: true });
-      expect(waiting.told()).toBe(34);
+      expect(waiting.reported()).toBe(34);
     },
   );
 
@@ -143,17 +146,17 @@ describe('refusals by Docker', () => {
   });
 
   test('repeated refusals of an observation report the agent as unhealthy with the reason', async () => {
-    const { look } = stepOf('superviseAgent', 34, refuses);
-    await expect(look()).resolves.toMatchObject({
+    const { observe } = stepOf('superviseAgent', 34, refuses);
+    await expect(observe()).resolves.toMatchObject({
       health: 'unhealthy',
       reason: 'The container engine has refused this step for minutes (DOCKER_REFUSED)',
     });
   });
 
   test('a success resets the count of refusals', async () => {
-    const { look, told } = stepOf('superviseAgent', 34, () => Promise.resolve(undefined));
-    await expect(look()).resolves.toMatchObject({ health: 'stopped' });
-    expect(told()).toBeUndefined();
+    const { observe, reported } = stepOf('superviseAgent', 34, () => Promise.resolve(undefined));
+    await expect(observe()).resolves.toMatchObject({ health: 'stopped' });
+    expect(reported()).toBeUndefined();
   });
 });
 

@@ -6,7 +6,7 @@ import { formatOf } from '../../api/http/body-format.js';
 import type { Endpoint } from '../../api/http/endpoint.js';
 import { schemaOf } from '../../api/http/presenter.js';
 import { summarizerEndpoints } from '../../api/summarizer/summarizer.js';
-import { answeredAddress, chainAddress, lookedUpAddress } from '../../api/views/chain-address.js';
+import { answeredAddress, chainAddress, addressToFind } from '../../api/views/chain-address.js';
 import { webEndpoints } from '../../api/web/web.js';
 import { parseAddress, shownAddress } from '../../src/money/chain/address.js';
 import { loadSettings } from '../../src/settings.js';
@@ -192,12 +192,12 @@ describe('addresses in requests', { tags: 'attack' }, () => {
             expect([field, objection(schema, path, text)]).toEqual([field, undefined]);
           }
           expect([field, objection(schema, path, `${SHOWN}0`)]).not.toEqual([field, undefined]);
-          const told = objection(schema, path, MISTYPED);
-          expect([field, told === undefined ? 'any case' : 'checked']).toEqual([
+          const reported = objection(schema, path, MISTYPED);
+          expect([field, reported === undefined ? 'any case' : 'checked']).toEqual([
             field,
             REQUESTED[field],
           ]);
-          if (told !== undefined) expect(told).toContain('checksum');
+          if (reported !== undefined) expect(reported).toContain('checksum');
         }
       }
     }
@@ -236,7 +236,7 @@ test('answers an address only with its checksum, and looks up any letter case', 
     false,
     false,
   ]);
-  expect(lookedUpAddress.parse(MISTYPED)).toBe(LOWER);
+  expect(addressToFind.parse(MISTYPED)).toBe(LOWER);
 });
 
 test.each([

@@ -197,8 +197,10 @@ test('a subscription of a checkout made elsewhere gives nobody a plan', attack, 
   );
   expect(outcomes).toContainEqual({ outcome: 'unmatched' });
   // Subscriptions of another product of the operator are no concern of ours.
-  const told = (await notices()).filter(({ event }) => event.event === 'subscription_unmatched');
-  expect(told).toHaveLength(1);
+  const reported = (await notices()).filter(
+    ({ event }) => event.event === 'subscription_unmatched',
+  );
+  expect(reported).toHaveLength(1);
 });
 
 describe("a plan's owner", () => {

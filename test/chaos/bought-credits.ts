@@ -84,7 +84,7 @@ export class BoughtCredits {
 
   /** Starts a checkout, however often it has to ask. @returns the checkout's id at the processor. */
   async #start(cents: number): Promise<string> {
-    let told = '';
+    let reported = '';
     const sessionId = await poll(
       async () => {
         const path = `${TOP_UP}?amount=${cents}`;
@@ -92,12 +92,12 @@ export class BoughtCredits {
         const { status, text } = await this.#site.web.once('GET', path, this.#key(), undefined, {
           cookie,
         });
-        told = `${status} ${text}`;
+        reported = `${status} ${text}`;
         return status === 200 ? /"sessionId":"(\w+)"/.exec(text)?.[1] : undefined;
       },
       { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS },
     );
-    if (sessionId === undefined) throw new Error(`no checkout was made: ${told}`);
+    if (sessionId === undefined) throw new Error(`no checkout was made: ${reported}`);
     return sessionId;
   }
 

@@ -90,12 +90,12 @@ export class BoughtPlan {
   /** Starts a checkout, however often it has to ask. @returns the newest checkout's id at the processor. */
   async #start(): Promise<string> {
     const { cookie, id } = this.#buyer;
-    let told = '';
+    let reported = '';
     const sessionId = await poll(
       async () => {
         const path = `/api/payproc/checkout?plan=${BOUGHT}`;
         const asked = await this.#site.web.once('GET', path, this.#key(), undefined, { cookie });
-        told = `${asked.status} ${asked.text.slice(0, 200)}`;
+        reported = `${asked.status} ${asked.text.slice(0, 200)}`;
         if (asked.status !== 200) return undefined;
         const [open] = await this.#site.database.asPlatform().query<{ sessionId: string }>(
           `SELECT session_id AS "sessionId" FROM subscription_checkouts
@@ -107,7 +107,7 @@ export class BoughtPlan {
       },
       { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS },
     );
-    if (sessionId === undefined) throw new Error(`no checkout of a plan was made: ${told}`);
+    if (sessionId === undefined) throw new Error(`no checkout of a plan was made: ${reported}`);
     return sessionId;
   }
 

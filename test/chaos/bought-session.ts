@@ -126,7 +126,7 @@ export class BoughtSession {
   /** Retries until the session's id is returned; each attempt needs a new signature. */
   async #open(): Promise<string> {
     const { chain, web } = this.#site;
-    let told = '';
+    let reported = '';
     const token = await poll(
       async () => {
         const { hold, signature } = chain.sign(DEPOSIT);
@@ -136,14 +136,14 @@ export class BoughtSession {
           deposit: formatAmount(DEPOSIT),
           authorization: { nonce, deadline: Number(deadline), signature: await signature },
         });
-        told = `${status} ${text}`;
+        reported = `${status} ${text}`;
         return status === 200 || status === 201
           ? /"id":"(ses_[\w-]{43})"/.exec(text)?.[1]
           : undefined;
       },
       { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS },
     );
-    if (token === undefined) throw new Error(`no session opened: ${told}`);
+    if (token === undefined) throw new Error(`no session opened: ${reported}`);
     this.#token = token;
     return token;
   }
@@ -154,17 +154,17 @@ export class BoughtSession {
     const order = { plugin: 'chain', action: 'transfers', input: { hash: known } };
     const headers = { 'x-session-id': token, 'x-wallet-address': chain.payer };
     const key = this.#key();
-    let told = '';
+    let reported = '';
     const isOver = await poll(
       async () => {
         const { status, text } = await web.once('POST', GATEWAY, key, order, headers);
-        told = `${status} ${text}`;
+        reported = `${status} ${text}`;
         if (status === 200) this.#served += 1;
         return status === 200 || (status === 402 && text.includes('SESSION_CLOSED')) || undefined;
       },
       { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS },
     );
-    if (!isOver) throw new Error(`the purchase did not finish: ${told}`);
+    if (!isOver) throw new Error(`the purchase did not finish: ${reported}`);
   }
 
   /** Ignores the answer: the session's state is checked later. */

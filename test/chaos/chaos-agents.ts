@@ -56,12 +56,12 @@ await runBenchmark(async (atEnd) => {
   conclude(results, await remainsOf(site, PORTS));
 });
 
-function print({ plan, killed, told, problems, seconds }: RoundResult): void {
+function print({ plan, killed, reported, problems, seconds }: RoundResult): void {
   const { agents, kill, killAfterMs, operation, seed } = plan;
   const what = `${kill} at ${killAfterMs} ms of ${operation} of ${agents.length}`;
   const how = problems.length > 0 ? 'WRONG' : killed ? 'well' : 'well, nothing to kill';
   console.log(`seed ${seed}: ${what}: ${how} (${seconds} s)`);
-  for (const each of told) console.log(`  told: ${each}`);
+  for (const each of reported) console.log(`  told: ${each}`);
   for (const problem of problems) console.log(`  ${problem}`);
 }
 

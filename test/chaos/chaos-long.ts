@@ -42,7 +42,10 @@ await runBenchmark(async (atEnd) => {
   conclude(results, await remainsOf(site, AGENT_PORTS));
 });
 
-function print(round: number, { asked, plan, told, problems, seconds }: LongResult): void {
+function print(
+  round: number,
+  { asked, plan, reports: reported, problems, seconds }: LongResult,
+): void {
   const { agents, deed, fault, host, lastsMs, mode, seed, slow: isSlow } = plan;
   const what = `${fault} (${mode}, host ${host}) for ${Math.round(lastsMs / 1_000)} s, ${deed}`;
   const wanted = agents.map(({ manner, operation }) => `${operation} ${manner}`).join(', ');
@@ -50,7 +53,7 @@ function print(round: number, { asked, plan, told, problems, seconds }: LongResu
   const images = isSlow ? ', slow images' : '';
   console.log(`round ${round}, seed ${seed}: ${what}${images}: ${how} (${asked}; ${seconds} s)`);
   if (problems.length > 0) console.log(`  asked: ${wanted}`);
-  for (const each of told) console.log(`  told: ${each}`);
+  for (const each of reported) console.log(`  told: ${each}`);
   for (const problem of problems) console.log(`  ${problem}`);
 }
 

@@ -127,16 +127,16 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
 
 async function makeAgent(api: CarefulClient, name: string): Promise<string> {
   const { id } = await api.ask<{ id: string }>('POST', '/api/agents', `${RUN}-${name}`, { name });
-  let told = '';
+  let reported = '';
   const isReady = await poll(
     async () => {
       const { status, text } = await api.once('GET', `/api/agents/${id}`, `${name}-ready`);
-      told = text;
+      reported = text;
       return (status === 200 && /"status":"active"/.test(text)) || undefined;
     },
     { timeoutMs: READY_MS, everyMs: 250 },
   );
-  if (!isReady) throw new Error(`The agent ${name} did not start: ${told}`);
+  if (!isReady) throw new Error(`The agent ${name} did not start: ${reported}`);
   return id;
 }
 
@@ -159,7 +159,7 @@ async function makeWallet(api: CarefulClient, agentId: string): Promise<Wallet> 
   return { agentId, address };
 }
 
-function print({ plan, problems, seconds, told }: MoneyResult): void {
+function print({ plan, problems, seconds, reported }: MoneyResult): void {
   const { cloneAfterMs, credits, fault, faultAfterMs, kill, messages, seed, session, splits } =
     plan;
   const { changes } = plan.subscription;
@@ -174,7 +174,7 @@ function print({ plan, problems, seconds, told }: MoneyResult): void {
   const when = kill ? `${kill.part} after ${kill.afterMs} ms` : `at ${faultAfterMs} ms`;
   const how = problems.length > 0 ? 'WRONG' : 'well';
   console.log(`seed ${seed}: ${fault} (${when}) of ${what}: ${how} (${seconds} s)`);
-  for (const each of told) console.log(`  told: ${each}`);
+  for (const each of reported) console.log(`  told: ${each}`);
   for (const problem of problems) console.log(`  ${problem}`);
 }
 

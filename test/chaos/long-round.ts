@@ -8,7 +8,7 @@ import { mark, problemsOfMark } from './marks.js';
 import { create, requestFor } from './operations.js';
 import { hostOf } from './site.js';
 import { problemsOfSupervision, twoPasses } from './supervision.js';
-import { problemsOfState, recordsOf, toldOf } from './verdict.js';
+import { problemsOfState, recordsOf, notifiedOf } from './verdict.js';
 
 /** Milliseconds of requests before the fault, so that it interrupts operations in flight. */
 const BEFORE_MS = 1_500;
@@ -31,7 +31,7 @@ export interface LongResult {
   readonly plan: LongPlan;
   /** Counts of the requests by answer. */
   readonly asked: string;
-  readonly told: readonly string[];
+  readonly reports: readonly string[];
   readonly problems: readonly string[];
   readonly seconds: number;
 }
@@ -41,7 +41,7 @@ export async function runLongRound(site: LongSite, plan: LongPlan): Promise<Long
   const begun = performance.now();
   const round = new LongRound(site, plan);
   const problems: string[] = [];
-  let told: string[] = [];
+  let reports: string[] = [];
   const attempt = async (work: () => Promise<string[]>) => {
     try {
       problems.push(...(await work()));
@@ -54,13 +54,13 @@ export async function runLongRound(site: LongSite, plan: LongPlan): Promise<Long
     await attempt(() => round.hurt());
     await attempt(() => round.settle());
     await attempt(async () => {
-      told = await round.told();
+      reports = await round.reports();
       return round.resetEmpty();
     });
   }
   await attempt(() => round.removeAll());
   const seconds = Math.round((performance.now() - begun) / 1_000);
-  return { plan, asked: round.asked(), told, problems: [...new Set(problems)], seconds };
+  return { plan, asked: round.asked(), reports, problems: [...new Set(problems)], seconds };
 }
 
 class LongRound {
@@ -170,8 +170,8 @@ class LongRound {
     return this.#untilWell('removed');
   }
 
-  told(): Promise<string[]> {
-    return toldOf(this.#site, this.#agentIds);
+  reports(): Promise<string[]> {
+    return notifiedOf(this.#site, this.#agentIds);
   }
 
   asked(): string {

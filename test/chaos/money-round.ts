@@ -43,7 +43,7 @@ export interface Wallet {
 export interface MoneyResult {
   readonly plan: MoneyPlan;
   /** Failures that were reported correctly and retried. */
-  readonly told: readonly string[];
+  readonly reported: readonly string[];
   /** Problems found; empty if all is well. */
   readonly problems: readonly string[];
   readonly seconds: number;
@@ -76,11 +76,11 @@ export async function runMoneyRound(site: MoneySite, plan: MoneyPlan): Promise<M
     problems = [error instanceof Error ? (error.stack ?? error.message) : String(error)];
   }
   const seconds = Math.round((performance.now() - begun) / 1_000);
-  return { plan, told: round.told, problems, seconds };
+  return { plan, reported: round.reported, problems, seconds };
 }
 
 class MoneyRound {
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   readonly #site: MoneySite;
   readonly #plan: MoneyPlan;
   readonly #splits: AskedSplit[] = [];
@@ -311,7 +311,7 @@ class MoneyRound {
     if (answer.status !== 200) return [`the split ${id} is answered with ${answer.status}`];
     const { error, payouts, status } = JSON.parse(answer.text) as SplitAnswer; // typed by its schema
     if (status === 'failed' || status === 'partial') {
-      this.#tell(`the split ${id} is ${status}: ${error}`);
+      this.#report(`the split ${id} is ${status}: ${error}`);
       await api.once('POST', `${path}/retry`, this.#key());
       return [`the split ${id} is ${status}: ${error}`];
     }
@@ -345,7 +345,7 @@ class MoneyRound {
     );
     if (found?.state === 'handed-over' && found.status === 'active') return [];
     if (found?.state === 'failed' || found?.status === 'error') {
-      this.#tell(`the clone has failed: ${found.reason}`);
+      this.#report(`the clone has failed: ${found.reason}`);
       await this.#requestClone(request);
     }
     return [`the clone is ${found?.state}, its agent ${found?.status}`];
@@ -385,8 +385,8 @@ class MoneyRound {
     return [...differences, ...left];
   }
 
-  #tell(what: string): void {
-    if (!this.told.includes(what)) this.told.push(what);
+  #report(what: string): void {
+    if (!this.reported.includes(what)) this.reported.push(what);
   }
 
   #key = (): string => `${this.#site.run}-${this.#plan.seed}-${this.#asked++}`;

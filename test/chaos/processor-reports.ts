@@ -41,18 +41,18 @@ export class ProcessorReports {
 
   async #deliver(event: StandInEvent, step: MoneyStep): Promise<void> {
     const { processor, web } = this.#site;
-    let told = '';
+    let reported = '';
     const isReceived = await poll(
       async () => {
         void this.#kill.begins('webhook');
         const { headers } = processor.signed(event);
         const { status, text } = await web.once('POST', WEBHOOK, this.#key(), event, headers);
-        told = `${status} ${text}`;
+        reported = `${status} ${text}`;
         return status === 200 || undefined;
       },
       { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS },
     );
-    if (!isReceived) throw new Error(`the event ${event.id} was not received: ${told}`);
+    if (!isReceived) throw new Error(`the event ${event.id} was not received: ${reported}`);
     this.received.push(event.id);
     void this.#kill.begins(step);
   }

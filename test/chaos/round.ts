@@ -4,7 +4,7 @@ import { kill } from './kills.js';
 import { create, desiredAfter, request } from './operations.js';
 import type { AgentPlan, RoundPlan } from './plan.js';
 import type { Site } from './site.js';
-import { type Expected, problemsOf, toldOf } from './verdict.js';
+import { type Expected, problemsOf, notifiedOf } from './verdict.js';
 
 /** Time limit for recovery: two repairs of 35 seconds each, and an engine that was unavailable. */
 const SETTLE_MS = 150_000;
@@ -14,7 +14,7 @@ export interface RoundResult {
   /** True if there was something to kill. */
   readonly killed: boolean;
   /** Reasons of agents in error and of failed operations. */
-  readonly told: readonly string[];
+  readonly reported: readonly string[];
   /** Problems found; empty if all is well. */
   readonly problems: readonly string[];
   readonly seconds: number;
@@ -25,13 +25,13 @@ export async function runRound(site: Site, plan: RoundPlan): Promise<RoundResult
   const begun = performance.now();
   const round = new Round(site, plan);
   const problems: string[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   let killed = false;
   try {
     await round.prepare();
     killed = await round.hurt();
     problems.push(...(await round.settle()));
-    told.push(...(await round.told()));
+    reported.push(...(await round.reported()));
   } catch (error) {
     problems.push(String(error));
   }
@@ -42,7 +42,7 @@ export async function runRound(site: Site, plan: RoundPlan): Promise<RoundResult
     problems.push(String(error));
   }
   const seconds = Math.round((performance.now() - begun) / 1_000);
-  return { plan, killed, told, problems: [...new Set(problems)], seconds };
+  return { plan, killed, reported, problems: [...new Set(problems)], seconds };
 }
 
 class Round {
@@ -120,8 +120,8 @@ class Round {
     );
   }
 
-  told(): Promise<string[]> {
-    return toldOf(
+  reported(): Promise<string[]> {
+    return notifiedOf(
       this.#site,
       this.#expected.flatMap((each) => (each ? [each.agentId] : [])),
     );

@@ -75,15 +75,15 @@ export class SentMessages {
     const messageId = randomUUID();
     if (fate === 'missed once') this.#missing.add(messageId);
     if (fate === 'gone') this.#gone.add(messageId);
-    let told = '';
+    let reported = '';
     const attempt = async () => {
-      told = await this.#attempt(messageId, from);
-      return told.startsWith('200 ') || undefined;
+      reported = await this.#attempt(messageId, from);
+      return reported.startsWith('200 ') || undefined;
     };
     const limits = { timeoutMs: TIMEOUT_MS, everyMs: PAUSE_MS };
-    if (!(await poll(attempt, limits))) throw new Error(`a message was not accepted: ${told}`);
+    if (!(await poll(attempt, limits))) throw new Error(`a message was not accepted: ${reported}`);
     this.#sent.push({ messageId, fate });
-    if (!(await poll(attempt, limits))) throw new Error(`a message was not known: ${told}`);
+    if (!(await poll(attempt, limits))) throw new Error(`a message was not known: ${reported}`);
   }
 
   /** Signs and sends a message once. @returns the status and the text of the answer. */

@@ -137,7 +137,7 @@ export function unended(
 }
 
 /** Returns the reasons of agents in error and of failed operations. */
-export async function toldOf({ database }: Site, agentId: string[]): Promise<string[]> {
+export async function notifiedOf({ database }: Site, agentId: string[]): Promise<string[]> {
   return database.asPlatform().transaction(async (db) => {
     const inError = await db.Agent.findAll({
       where: { id: agentId, status: 'error', deletedAt: null },

@@ -89,7 +89,7 @@ async function untilWell(site: WorkSite, work: Work): Promise<string[]> {
   let problems: string[] = [];
   const isWell = async () => {
     try {
-      problems = [...(await work.problems()), ...(await askedTwice(site))];
+      problems = [...(await work.problems()), ...(await requestedTwice(site))];
     } catch (error) {
       problems = [`it cannot be seen: ${String(error)}`]; // the killed part is restarting
     }
@@ -262,7 +262,7 @@ async function requestVerification(site: WorkSite, key: string): Promise<Work> {
   };
 }
 
-async function askedTwice(site: WorkSite): Promise<string[]> {
+async function requestedTwice(site: WorkSite): Promise<string[]> {
   const answers = await Promise.all(site.agents.map((agentId) => order(site, agentId)));
   return answers.flat().map((message) => `asked twice: ${message}`);
 }
@@ -278,6 +278,6 @@ async function order({ database }: WorkSite, agentId: string): Promise<readonly 
     body: JSON.stringify({ echo: true, answerDelayMs: ANSWER_DELAY_MS }),
     signal: AbortSignal.timeout(10_000),
   });
-  const { askedTwice: found } = (await response.json()) as { askedTwice: string[] };
+  const { requestedTwice: found } = (await response.json()) as { requestedTwice: string[] };
   return found;
 }

@@ -181,8 +181,8 @@ test('third-party programs receive no keys and no other settings', { tags: 'atta
     const names = ['KEY', 'DATABASE', 'npm_', 'PIP_', 'DOCKER_', 'TEST_'];
     for (const env of [seen, JSON.parse(lastLines(engine.logFile, 1))]) {
       expect(env).toMatchObject({ PATH, HOME });
-      const told = Object.keys(env).filter((name) => names.some((part) => name.includes(part)));
-      expect(told).toEqual([]);
+      const reported = Object.keys(env).filter((name) => names.some((part) => name.includes(part)));
+      expect(reported).toEqual([]);
     }
   } finally {
     process.env = kept;

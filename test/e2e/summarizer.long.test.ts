@@ -18,7 +18,7 @@ const ADDRESSES = [
 const SITE = 8_081;
 const SUMMARIZER = 3_100;
 
-interface Told {
+interface Reported {
   readonly answers: readonly {
     readonly url: string;
     readonly status: number;
@@ -43,7 +43,7 @@ beforeAll(async () => {
 afterAll(() => network?.close());
 
 const ask = (urls: readonly string[]) =>
-  network.evaluate<Told>(path.join(projectRoot, 'test', 'e2e', 'ask-in-closed-network.mjs'), {
+  network.evaluate<Reported>(path.join(projectRoot, 'test', 'e2e', 'ask-in-closed-network.mjs'), {
     site: SITE,
     summarizer: `http://127.0.0.1:${SUMMARIZER}`,
     urls,
@@ -70,10 +70,10 @@ test.runIf(canMakeNetworks)(
 
     // Allowed addresses answer and are counted, so the others would have been reached as well.
     const allowed = [`http://${ALLOWED}/`, `http://127.0.0.1:${SITE}/?to=http://${ALLOWED}/`];
-    const told = await ask(allowed.flatMap((url) => [url, url, url]));
-    expect(told.answers.map(({ status }) => status)).toEqual(Array(6).fill(200));
-    expect(JSON.stringify(told.answers)).toContain('The secret of the inside.');
-    expect(new Set(told.reached)).toEqual(new Set([ALLOWED]));
+    const reported = await ask(allowed.flatMap((url) => [url, url, url]));
+    expect(reported.answers.map(({ status }) => status)).toEqual(Array(6).fill(200));
+    expect(JSON.stringify(reported.answers)).toContain('The secret of the inside.');
+    expect(new Set(reported.reached)).toEqual(new Set([ALLOWED]));
     expect((await network.packets())[ALLOWED]).toBeGreaterThan(0);
   },
 );

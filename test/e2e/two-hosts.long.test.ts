@@ -126,9 +126,9 @@ test.runIf(hostsPossible)(
     // After an engine's death, its host gets no new agents, and agents of the second host run on.
     await one.killEngine();
     await becomes('one', 'engine_unavailable');
-    const meanwhile = await create();
-    expect(meanwhile.host).toBe('two');
-    await runs(two, meanwhile.id);
+    const concurrent = await create();
+    expect(concurrent.host).toBe('two');
+    await runs(two, concurrent.id);
     await one.startEngine();
     await becomes('one', 'ready');
     await until(async () => {
@@ -163,7 +163,7 @@ test.runIf(hostsPossible)(
     expect(await startsOn(two, onTwo)).toEqual(startsOnTwo);
 
     // Removed agents leave nothing on either host.
-    for (const { id } of [...first, meanwhile, last, back]) {
+    for (const { id } of [...first, concurrent, last, back]) {
       await platform.backend(undefined, 'DELETE', `/api/agents/${id}`);
     }
     for (const host of hosts) {

@@ -740,7 +740,7 @@ describe('concurrent debits', () => {
     const before = some(100);
     await running.untilBegun(50);
     const closing = setState(database.ownerUrl, session, 'settling');
-    const meanwhile = some(50);
+    const concurrent = some(50);
     await closing;
     // Holds that exist when the session starts to settle; no more may be added.
     const [begun] = await owner<{ count: number }>(
@@ -748,7 +748,7 @@ describe('concurrent debits', () => {
     );
     const after = await Promise.all(some(50));
     running.open();
-    const answers = [...(await Promise.all([...before, ...meanwhile])), ...after];
+    const answers = [...(await Promise.all([...before, ...concurrent])), ...after];
     expect(after.filter(isServed)).toEqual([]);
     expect(codesOf(answers)).toEqual(['SESSION_CLOSED']);
     const served = answers.filter(isServed);

@@ -146,8 +146,8 @@ test("sets SUMMARIZER_URL to npm start's own summarizer unless a URL is set", ()
   const env = { HOST: '0.0.0.0', SUMMARIZER_PORT: '3107' };
   const { http: own } = loadSummarizerSettings({ ...env, NODE_ENV: 'production' });
   expect(withOwnSummarizer(env, own).SUMMARIZER_URL).toBe('http://127.0.0.1:3107');
-  const told = { ...env, SUMMARIZER_URL: 'http://summarizer.internal' };
-  expect(withOwnSummarizer(told, own)).toEqual(told);
+  const reported = { ...env, SUMMARIZER_URL: 'http://summarizer.internal' };
+  expect(withOwnSummarizer(reported, own)).toEqual(reported);
   expect(withOwnSummarizer(env, { ...own, summarizerPort: 0 })).toEqual(env);
 });
 

@@ -34,7 +34,7 @@ afterEach(() => {
 });
 
 /** Calls the function a thousand times, as if all began at the same moment. */
-const thousand = <T>(told: () => T): T[] => Array.from({ length: 1_000 }, told);
+const thousand = <T>(reported: () => T): T[] => Array.from({ length: 1_000 }, reported);
 
 test('shortens a period at random by up to a tenth and never lengthens it', () => {
   const periods = thousand(() => jittered(PERIOD_MS));
@@ -58,7 +58,7 @@ function endWith(stop: AbortController): never {
 }
 
 /** Creates a local repair that repairs nothing because supervisors are available. */
-function localRepair(events: DockerHost['events'], look: () => void) {
+function localRepair(events: DockerHost['events'], check: () => void) {
   return new LocalRepair({
     docker: { events },
     absences: new DockerAbsences(),
@@ -68,7 +68,7 @@ function localRepair(events: DockerHost['events'], look: () => void) {
     log,
     journal: {
       entries() {
-        look();
+        check();
         return [];
       },
     },
@@ -166,8 +166,8 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
     return followDocker({ docker, log } as unknown as FollowDependencies, stop.signal); // only the parts used here
   },
   'Docker is followed by whoever repairs for want of supervisors': (stop) => {
-    const look = () => undefined;
-    return localRepair(() => endWith(stop), look).run(stop.signal);
+    const check = () => undefined;
+    return localRepair(() => endWith(stop), check).run(stop.signal);
   },
   'Docker is connected to': async (stop) => {
     for await (const { kind } of nowhere.events(stop.signal)) {

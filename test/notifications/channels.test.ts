@@ -181,7 +181,7 @@ describe.each([
       failures.push(await failureOf(channel().send('x')));
     }
     expect(failures.every((failure) => failure instanceof Error)).toBe(true);
-    const told = inspect(failures, { depth: 10 });
-    expect(told).not.toContain('secret-of-this-test');
+    const reported = inspect(failures, { depth: 10 });
+    expect(reported).not.toContain('secret-of-this-test');
   });
 });

@@ -221,7 +221,7 @@ describe('repeated notification', () => {
       const again = { ...notification, id: randomUUID() };
       expect(await notify(again)).toEqual({ discord: 'repeated' });
     }
-    const told = contents().join('\n');
+    const reported = contents().join('\n');
     for (const part of [
       'payment one for split:7:1:0 was not made: its transaction was reverted on chain',
       `Nonces 3 to 5 of ${signer} went missing on chain 1`,
@@ -233,7 +233,7 @@ describe('repeated notification', () => {
       'A transaction on chain 2 would cost 9, more than the maximum',
       'The gas of this UTC day is used up: 7 units for all users',
     ]) {
-      expect(told).toContain(part);
+      expect(reported).toContain(part);
     }
   });
 
@@ -370,8 +370,8 @@ describe("notifications beyond a channel's rate", () => {
       );
     }
     await timePasses(61);
-    const told = await Promise.allSettled([...flood, ...others].map(notify));
-    const sentNow = told.filter(({ status }) => status === 'fulfilled').slice(-2);
+    const reported = await Promise.allSettled([...flood, ...others].map(notify));
+    const sentNow = reported.filter(({ status }) => status === 'fulfilled').slice(-2);
     expect(sentNow).toMatchObject([{ value: { discord: 'sent' } }, { value: { discord: 'sent' } }]);
   });
 

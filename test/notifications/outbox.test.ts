@@ -56,13 +56,13 @@ const change = (
 
 /** Creates channels that give the scripted answers. */
 function channels(...answers: readonly (readonly Delivery[] | Error)[]) {
-  const told: Notification[] = [];
+  const reported: Notification[] = [];
   const notify = (notification: Notification): Promise<Delivery[]> => {
-    const answer = answers[told.length] ?? [{ channel: 'discord', outcome: 'sent' }];
-    told.push(notification);
+    const answer = answers[reported.length] ?? [{ channel: 'discord', outcome: 'sent' }];
+    reported.push(notification);
     return answer instanceof Error ? Promise.reject(answer) : Promise.resolve([...answer]);
   };
-  return { told, parts: { database: database.db, notifier: { notify }, log } };
+  return { reported, parts: { database: database.db, notifier: { notify }, log } };
 }
 
 describe('notifications of recorded transitions', () => {
@@ -76,12 +76,12 @@ describe('notifications of recorded transitions', () => {
       change('running'),
     ];
     for (const made of [...changes, ...changes]) await store.recordTransition(agent, made);
-    const { told, parts } = channels();
+    const { reported, parts } = channels();
     while ((await sendDue(parts)) > 0);
     const { agentId, userId } = agent;
     const common = { agent: { agentId, userId } };
-    expect(told).toHaveLength(3);
-    expect(told).toEqual(
+    expect(reported).toHaveLength(3);
+    expect(reported).toEqual(
       expect.arrayContaining([
         { ...common, id: changes[0]?.id, event: 'degraded' },
         { ...common, id: changes[2]?.id, event: 'crash_loop', crashes: 3 },
@@ -98,9 +98,9 @@ describe('notifications of recorded transitions', () => {
     for (const id of [randomUUID(), randomUUID()]) {
       await store.recordRepairAttempt(agent, { id, memory, maxAttempts: 3 });
     }
-    const { told, parts } = channels();
+    const { reported, parts } = channels();
     await sendDue(parts);
-    expect(told).toMatchObject([{ event: 'repair_attempt', attempt: 2, maxAttempts: 3 }]);
+    expect(reported).toMatchObject([{ event: 'repair_attempt', attempt: 2, maxAttempts: 3 }]);
   });
 });
 
@@ -128,9 +128,9 @@ describe('pending notifications', () => {
       }
       const other = await newAgent();
       await store.recordTransition(other, change('degraded'));
-      const { told, parts } = channels();
+      const { reported, parts } = channels();
       expect(await sendDue(parts)).toBe(10);
-      expect(told.map(({ agent: { userId } }) => userId)).toContain(USER);
+      expect(reported.map(({ agent: { userId } }) => userId)).toContain(USER);
     },
   );
 
@@ -141,7 +141,7 @@ describe('pending notifications', () => {
     const processes = [channels(), channels(), channels()];
     await Promise.all(processes.map(({ parts }) => sendDue(parts)));
     await Promise.all(processes.map(({ parts }) => sendDue(parts)));
-    const ids = processes.flatMap(({ told }) => told.map(({ id }) => id));
+    const ids = processes.flatMap(({ reported }) => reported.map(({ id }) => id));
     expect([ids.length, new Set(ids).size]).toEqual([12, 12]);
     expect(await waiting()).toBe(0);
   });
@@ -149,24 +149,24 @@ describe('pending notifications', () => {
   test("retries a notification when the channel's wait is over, and not before", async () => {
     await oneWaits();
     const later = { outcome: 'waiting', delayMs: 60_000, reason: 'busy' } as const;
-    const { told, parts } = channels([
+    const { reported, parts } = channels([
       { channel: 'telegram', outcome: 'sent' },
       { channel: 'discord', ...later },
     ]);
     expect([await sendDue(parts), await sendDue(parts)]).toEqual([1, 0]);
     await sql(`UPDATE pending_notifications SET due_at = due_at - interval '60 seconds'`);
     expect(await sendDue(parts)).toBe(1);
-    expect(told).toHaveLength(2);
+    expect(reported).toHaveLength(2);
     expect(await waiting()).toBe(0);
   });
 
   test('retries a notification whose process died', async () => {
     await oneWaits();
-    const { told, parts } = channels(new Error('killed'));
+    const { reported, parts } = channels(new Error('killed'));
     expect([await sendDue(parts), await sendDue(parts)]).toEqual([1, 0]);
     await sql(`UPDATE pending_notifications SET due_at = now()`);
     expect(await sendDue(parts)).toBe(1);
-    expect(told[0]).toEqual(told[1]);
+    expect(reported[0]).toEqual(reported[1]);
   });
 
   test('logs a notification that a channel drops', async () => {
@@ -191,9 +191,9 @@ test('notifies operators of a missing memory, whether a check or an operation fi
     .asUser(USER)
     .transaction((db) => db.Operation.create({ id, agentId, userId: USER, kind }));
   await new OperationStore(database.db, testSecrets()).finish(agent, { id, ...failed, transition });
-  const { told, parts } = channels();
+  const { reported, parts } = channels();
   await sendDue(parts);
-  expect(told.map(({ event }) => event)).toEqual(['memory_missing', 'memory_missing']);
+  expect(reported.map(({ event }) => event)).toEqual(['memory_missing', 'memory_missing']);
 });
 
 test('notifies operators of a refused stop, and shows the owner an error until it succeeds', async () => {
@@ -206,9 +206,9 @@ test('notifies operators of a refused stop, and shows the owner an error until i
   await sql(`UPDATE agents SET desired = 'stopped' WHERE id = '${agentId}'`);
   const reason = 'The container engine has refused this step';
   await store.recordTransition(agent, { ...change('running', 'stop_refused'), reason });
-  const { told, parts } = channels();
+  const { reported, parts } = channels();
   await sendDue(parts);
-  expect(told.map(({ event }) => event)).toEqual(['stop_refused']);
+  expect(reported.map(({ event }) => event)).toEqual(['stop_refused']);
   expect(await found()).toMatchObject({ status: 'error', status_reason: reason });
   await store.recordTransition(agent, change('stopped', 'stopped'));
   expect(await found()).toEqual({ status: 'stopped', status_reason: null });

@@ -65,16 +65,16 @@ test('covers at least 25 hostile pages', () => {
 test.each(Object.entries(HOSTILE))(
   'reads or gives up %s, then reads the next page',
   async (name, text) => {
-    const asker = { owner: 'somebody', signal: new AbortController().signal };
+    const caller = { owner: 'somebody', signal: new AbortController().signal };
     const page = { bytes: Buffer.from(text), contentType: 'text/html', url: 'http://page.test/' };
     for (const reading of readingsOf(name)) {
-      await processes.read(page, reading, asker).then(
+      await processes.read(page, reading, caller).then(
         (value) => expect(value).toBeTypeOf('object'),
         (error: unknown) => expect(error).toBeInstanceOf(TooComplexError),
       );
     }
     const next = { ...page, bytes: Buffer.from(END) };
-    await expect(processes.read(next, 'read', asker)).resolves.toMatchObject({
+    await expect(processes.read(next, 'read', caller)).resolves.toMatchObject({
       text: 'The end of it.',
     });
   },
@@ -89,22 +89,22 @@ const NESTED: Readonly<Record<string, string>> = {
 test.each(Object.entries(NESTED))('reads %s deep in a large page', async (_name, text) => {
   const bytes = Buffer.from(text + times(60_000, '<b></b>') + END);
   const page = { bytes, contentType: 'text/html', url: 'http://page.test/' };
-  const asker = { owner: 'somebody', signal: new AbortController().signal };
-  await expect(processes.read(page, 'read', asker)).resolves.toMatchObject({
+  const caller = { owner: 'somebody', signal: new AbortController().signal };
+  await expect(processes.read(page, 'read', caller)).resolves.toMatchObject({
     text: expect.stringContaining('The end of it.'),
   });
 });
 
 test('gives up a page beyond the memory limit and reads the next page', async () => {
-  const asker = { owner: 'somebody', signal: new AbortController().signal };
+  const caller = { owner: 'somebody', signal: new AbortController().signal };
   const small = new ReadingProcesses(readingProgram(), { memoryMb: 32, processes: 1 });
   try {
     // Each character is written in one operation, in which no thread can be stopped.
     const bytes = Buffer.from(`<p>${times(2_000_000, '[*_`')}</p>`);
     const page = { bytes, contentType: 'text/html', url: 'http://page.test/' };
-    await expect(small.read(page, 'read', asker)).rejects.toBeInstanceOf(TooComplexError);
+    await expect(small.read(page, 'read', caller)).rejects.toBeInstanceOf(TooComplexError);
     const next = { ...page, bytes: Buffer.from(END) };
-    await expect(small.read(next, 'read', asker)).resolves.toMatchObject({
+    await expect(small.read(next, 'read', caller)).resolves.toMatchObject({
       text: 'The end of it.',
     });
   } finally {

@@ -295,15 +295,15 @@ describe('summary', () => {
   });
 
   test("summarizes a page's data when the page shows little", () => {
-    const told = 'It is only in data, and nowhere else. '.repeat(15).trim();
-    const data = dataOf({ '@type': 'Article', articleBody: told });
-    expect(read('summarize', `${data}<p>Loading</p>`).paragraphs).toEqual([told]);
+    const reported = 'It is only in data, and nowhere else. '.repeat(15).trim();
+    const data = dataOf({ '@type': 'Article', articleBody: reported });
+    expect(read('summarize', `${data}<p>Loading</p>`).paragraphs).toEqual([reported]);
   });
 
   test('summarizes the shown text if the data has at most twice as much', () => {
     const shown = 'It is shown here, and that is all. '.repeat(10);
-    const told = 'It is only in data, and nowhere else. '.repeat(15);
-    const data = dataOf({ '@type': 'Article', articleBody: told });
+    const reported = 'It is only in data, and nowhere else. '.repeat(15);
+    const data = dataOf({ '@type': 'Article', articleBody: reported });
     const { paragraphs } = read('summarize', `${data}<p>${shown}</p>`);
     expect(paragraphs).toEqual([shown.trim()]);
   });

@@ -90,15 +90,17 @@ test('admits a source, lists its stream for all users, and lets players play it'
   const ended = new Promise((resolve) => source.once('exit', resolve));
   try {
     await until(() => isLive(stream.id));
-    const heard = await listen(stream.listenUrl, 8_000);
-    expect(heard).toMatchObject({ status: 200, headers: { 'content-type': 'audio/mpeg' } });
-    expect(heard.headers).toMatchObject({
+    const received = await listen(stream.listenUrl, 8_000);
+    expect(received).toMatchObject({ status: 200, headers: { 'content-type': 'audio/mpeg' } });
+    expect(received.headers).toMatchObject({
       'content-security-policy': "default-src 'none'; sandbox",
       'x-content-type-options': 'nosniff',
     });
     // A frame of MPEG audio begins with eleven set bits.
     expect(
-      heard.received.some((byte, at) => byte === 0xff && (heard.received[at + 1] ?? 0) >= 0xe0),
+      received.received.some(
+        (byte, at) => byte === 0xff && (received.received[at + 1] ?? 0) >= 0xe0,
+      ),
     ).toBe(true);
     const own = await site.web(ada, 'GET', `/api/radio/streams?id=${stream.id}`);
     expect(own.body.stream).toMatchObject({ status: 'live', startedAt: expect.any(String) });

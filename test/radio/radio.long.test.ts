@@ -148,11 +148,11 @@ test('the last place of a listener is taken once', async () => {
 test('listeners begin within two seconds while a chain hangs and twenty sources ask', async () => {
   const streams: Stream[] = [];
   for (let n = 0; n < 21; n++) streams.push(await site.stream(await site.holder()));
-  const [heard, ...asking] = streams;
-  if (!heard) throw new Error('streams were created');
-  const source = await connectSource(site.icecastUrl, heard);
+  const [received, ...asking] = streams;
+  if (!received) throw new Error('streams were created');
+  const source = await connectSource(site.icecastUrl, received);
   const stop = feed(source);
-  await until(() => isLive(heard.id));
+  await until(() => isLive(received.id));
   // Balances that were read before are kept for twenty seconds.
   await queryRows(
     site.database.ownerUrl,
@@ -162,7 +162,7 @@ test('listeners begin within two seconds while a chain hangs and twenty sources 
   site.node.fate = () => 'hung';
   try {
     const questions = asking.map((stream) => connectSource(site.icecastUrl, stream));
-    const began = await timed(() => listen(`${site.icecastUrl}${heard.mount}`, 1));
+    const began = await timed(() => listen(`${site.icecastUrl}${received.mount}`, 1));
     expect(began.result.status).toBe(200);
     expect(began.ms).toBeLessThan(2_000);
     const answered = await timed(() => Promise.all(questions));
@@ -323,7 +323,7 @@ test('ffmpeg sends and players listen by TLS through HAProxy, which limits conne
     await until(() => isTaken(port));
     source = spawn(ffmpeg, [...input, ...output], { stdio: 'ignore' });
     await until(() => isLive(stream.id));
-    const heard = await new Promise<Buffer>((resolve, reject) => {
+    const received = await new Promise<Buffer>((resolve, reject) => {
       const player = https.get(
         `https://127.0.0.1:${port}${stream.mount}`,
         { agent: false, rejectUnauthorized: false },
@@ -332,7 +332,7 @@ test('ffmpeg sends and players listen by TLS through HAProxy, which limits conne
       player.on('error', reject);
       players.push(player);
     });
-    expect(heard.length).toBeGreaterThan(0);
+    expect(received.length).toBeGreaterThan(0);
     const refused = await Promise.all(Array.from({ length: 120 }, () => isRefused(port)));
     expect(refused.filter(Boolean).length).toBeGreaterThan(15);
     expect((await isLive(stream.id))?.status).toBe('live');

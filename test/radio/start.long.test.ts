@@ -61,10 +61,10 @@ test(
     });
 
     // No source is lost with the API.
-    const heard = listen(stream.listenUrl, 400_000);
+    const received = listen(stream.listenUrl, 400_000);
     const api = await pidOf('api');
     process.kill(api, 'SIGKILL');
-    expect((await heard).status).toBe(200);
+    expect((await received).status).toBe(200);
     await until(async () => ![0, api].includes(await pidOf('api')));
 
     const killed = await pidOf('icecast');

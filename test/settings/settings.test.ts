@@ -236,8 +236,10 @@ describe('settings from the environment', () => {
   );
 
   test('passes the TEMPORAL_ variables to the connection to Temporal', () => {
-    const told = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_API_KEY: 'key' };
-    expect(loadSettings({ ...NEEDED, ...told, PATH: '/bin' }).temporal.connection).toEqual(told);
+    const reported = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_API_KEY: 'key' };
+    expect(loadSettings({ ...NEEDED, ...reported, PATH: '/bin' }).temporal.connection).toEqual(
+      reported,
+    );
   });
 
   test('reads any variable from the file that NAME_FILE names', async () => {
@@ -338,8 +340,8 @@ describe('settings from the environment', () => {
   });
 
   test('repairs agents automatically unless the variable is false', () => {
-    const repairs = (told: string) =>
-      loadSettings({ ...NEEDED, WATCHDOG_AUTO_REPAIR: told }).agents.watchdog.autoRepair;
+    const repairs = (reported: string) =>
+      loadSettings({ ...NEEDED, WATCHDOG_AUTO_REPAIR: reported }).agents.watchdog.autoRepair;
     expect(['false', 'true', 'yes', '0', ''].map(repairs)).toEqual([false, true, true, true, true]);
   });
 

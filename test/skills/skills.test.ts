@@ -67,7 +67,7 @@ const ask = (
   });
 const publish = (user: Author, body: object) => ask(user, 'POST', '/api/skills', body);
 const list = (user: Author, query = '') => ask(user, 'GET', `/api/skills?${query}`);
-const told = ({ body, status }: Answer) => [status, body.code ?? body.error];
+const reported = ({ body, status }: Answer) => [status, body.code ?? body.error];
 const newName = () => `skill-${randomUUID()}`;
 const named = (name: string) => ({ name, description: 'Says it', content: '# Say it' });
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
@@ -135,14 +135,14 @@ describe('a skill of another user', { tags: 'attack' }, () => {
     const name = newName();
     await publish(ada, { ...named(name), description: 'A secret description' });
     for (const path of [`/api/skills?name=${name}`, `/api/skills?name=${newName()}`]) {
-      expect(told(await ask(bob, 'GET', path))).toEqual([404, 'Skill not found']);
+      expect(reported(await ask(bob, 'GET', path))).toEqual([404, 'Skill not found']);
     }
     expect((await list(bob, 'q=secret')).body.count).toBe(0);
     expect((await list(admin, 'q=secret')).body.count).toBe(0);
     // The name is free for the other's own skill.
     expect((await publish(bob, { ...named(name), visibility: 'public' })).status).toBe(201);
     expect((await list(ada, `name=${name}`)).body.skill.author).toBe('Ada');
-    expect(told(await publish(ada, { name, visibility: 'public' }))).toEqual([
+    expect(reported(await publish(ada, { name, visibility: 'public' }))).toEqual([
       409,
       'SKILL_NAME_TAKEN',
     ]);
@@ -153,7 +153,7 @@ describe('a skill of another user', { tags: 'attack' }, () => {
     const name = newName();
     await publish(ada, { ...named(name), visibility: 'public' });
     for (const body of [named(name), { name, visibility: 'private' }, { name, tags: ['x'] }]) {
-      expect(told(await publish(bob, body))).toEqual([409, 'SKILL_NAME_TAKEN']);
+      expect(reported(await publish(bob, body))).toEqual([409, 'SKILL_NAME_TAKEN']);
     }
     const withdrawn = await publish(admin, { name, visibility: 'private' });
     expect([withdrawn.status, withdrawn.body.skill.visibility]).toEqual([201, 'private']);
@@ -162,7 +162,7 @@ describe('a skill of another user', { tags: 'attack' }, () => {
       version: 1,
       visibility: 'private',
     });
-    expect(told(await publish(admin, { name, visibility: 'private' }))).toEqual([
+    expect(reported(await publish(admin, { name, visibility: 'private' }))).toEqual([
       404,
       'Skill not found',
     ]);
@@ -182,13 +182,16 @@ describe('a skill of another user', { tags: 'attack' }, () => {
     await publish(admin, { name, visibility: 'private' });
     const isPublic = { visibility: 'public' };
     for (const body of [isPublic, { content: '# Changed', ...isPublic }]) {
-      expect(told(await publish(ada, { name, ...body }))).toEqual([409, 'SKILL_WITHDRAWN']);
+      expect(reported(await publish(ada, { name, ...body }))).toEqual([409, 'SKILL_WITHDRAWN']);
     }
     expect((await publish(ada, { name, content: '# Mended' })).body.skill).toMatchObject({
       ...{ version: 2, visibility: 'private' },
     });
     expect((await list(bob, `name=${name}`)).status).toBe(404);
-    expect(told(await publish(bob, { name, ...isPublic }))).toEqual([400, 'content is required']);
+    expect(reported(await publish(bob, { name, ...isPublic }))).toEqual([
+      400,
+      'content is required',
+    ]);
     expect((await publish(admin, { name, ...isPublic })).body.skill).toMatchObject({
       ...{ version: 2, author: 'Ada', ...isPublic },
     });
@@ -204,7 +207,7 @@ describe('a skill of another user', { tags: 'attack' }, () => {
     await publish(admin, { name, visibility: 'private' });
     expect((await publish(bob, { ...named(name), visibility: 'public' })).status).toBe(201);
     const restored = await publish(admin, { name, visibility: 'public' });
-    expect(told(restored)).toEqual([409, 'SKILL_NAME_TAKEN']);
+    expect(reported(restored)).toEqual([409, 'SKILL_NAME_TAKEN']);
     expect((await list(ada, `name=${name}`)).body.skill.visibility).toBe('private');
   });
 
@@ -280,7 +283,7 @@ test.each([
 });
 
 test.each(['booking-settlement', 'instant-split'])('the name %s is taken', async (name) => {
-  expect(told(await publish(ada, named(name)))).toEqual([409, 'SKILL_NAME_TAKEN']);
+  expect(reported(await publish(ada, named(name)))).toEqual([409, 'SKILL_NAME_TAKEN']);
 });
 
 test('shipped skills are published once, again after a change, and not over a user', async () => {

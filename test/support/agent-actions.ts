@@ -30,7 +30,7 @@ export function actionsOn(fixture: () => AgentActions) {
     act,
     setCredential: (name: string, value: string | null, body: Body = {}) =>
       act('set-credential', { name, value, ...body }),
-    async look(id = fixture().agentId) {
+    async readAgent(id = fixture().agentId) {
       const { platform, ada } = fixture();
       return (await platform.web(ada, 'GET', `/api/agent?agentId=${id}`)).body;
     },

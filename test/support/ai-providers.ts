@@ -59,7 +59,7 @@ export async function startAiProviders(): Promise<AiProviders> {
   const requests: AiRequest[] = [];
   const accepted = new Set<string>();
   const behaviours = new Map<ProviderName, AiBehaviour>();
-  let looked = 0;
+  let checked = 0;
   const server = createServer((incoming, response) => {
     void text(incoming).then((said) => {
       const { headers, url: path = '' } = incoming;
@@ -98,8 +98,8 @@ export async function startAiProviders(): Promise<AiProviders> {
     requests,
     accepted,
     asked() {
-      const since = requests.slice(looked);
-      looked = requests.length;
+      const since = requests.slice(checked);
+      checked = requests.length;
       return since.map(({ provider, model }) => `${provider}/${model}`);
     },
     behave(provider, behaviour) {

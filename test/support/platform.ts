@@ -158,11 +158,11 @@ export interface TestPlatform {
   /** Waits until the backend reports this status for the agent; 30 s by default. */
   becomes(agentId: string, status: string, timeoutMs?: number): Promise<Answer>;
   /** Sends an order to the test program in the agent's container. */
-  tellAgent(agentId: string, order: unknown): Promise<void>;
+  orderAgent(agentId: string, order: unknown): Promise<void>;
   /** Records the host's state now, before the next report. */
   reportHost(): Promise<void>;
   /** Starts the workers; an option can leave operator notifications in the outbox. */
-  startWorkers(options?: { readonly telling?: boolean }): Promise<void>;
+  startWorkers(options?: { readonly notifying?: boolean }): Promise<void>;
   stopWorkers(): Promise<void>;
   /** Lists the names of an agent's Docker resources: container, network, volume. */
   resourcesOf(agentId: string): Promise<string[]>;
@@ -288,7 +288,9 @@ async function build(
   let workers: { worker: Worker; running: Promise<void> }[] = [];
   let stopFollowing: () => Promise<void> = () => Promise.resolve();
   let closeConnection = () => Promise.resolve();
-  const startWorkers = async ({ telling: tells = true }: { readonly telling?: boolean } = {}) => {
+  const startWorkers = async ({
+    notifying: notifies = true,
+  }: { readonly notifying?: boolean } = {}) => {
     const agents = { ...settings.agents, aiPort: agentsListening.port };
     const onAgentsPort = { ...settings, agents };
     const services = createWorkerServices({ settings: onAgentsPort, database: db, log });
@@ -339,7 +341,7 @@ async function build(
       ending.signal,
     );
     const outbox = { database: db, notifier: services.notifier, log };
-    const telling = tells ? sendNotifications(outbox, ending.signal) : undefined;
+    const notifying = notifies ? sendNotifications(outbox, ending.signal) : undefined;
     const { client } = temporal;
     const handing = [
       mails(db, mailRuns(client)),
@@ -360,7 +362,7 @@ async function build(
     );
     stopFollowing = async () => {
       ending.abort();
-      await Promise.all([following, repairing, telling, scheduling, ...handing]);
+      await Promise.all([following, repairing, notifying, scheduling, ...handing]);
     };
   };
   const stopWorkers = async () => {
@@ -451,14 +453,14 @@ async function build(
       await becomes(id, 'active');
       return id;
     },
-    async tellAgent(agentId, order) {
+    async orderAgent(agentId, order) {
       const state = await docker.containers.inspect(agentId);
-      const told = await fetch(`http://127.0.0.1:${state?.port}/test`, {
+      const reported = await fetch(`http://127.0.0.1:${state?.port}/test`, {
         method: 'POST',
         body: JSON.stringify(order),
         signal: AbortSignal.timeout(10_000),
       });
-      await told.text();
+      await reported.text();
     },
     async resourcesOf(agentId) {
       const filters = { label: Object.entries(test.labels).map((pair) => pair.join('=')) };

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { superviseAgentId } from '../../workflows/ids.js';
 
 /** Returns the payloads of a signal that an agent's supervisor received in its current run, oldest first. */
-export async function toldBySignal(
+export async function endedBySignal(
   client: Client,
   agentId: string,
   signal: string,

@@ -80,14 +80,14 @@ test('a stopped member ends a sequence, and a retry asks the rest', async () => 
 
 test('a cancelled swarm asks no further member', async () => {
   const [first = ''] = agents;
-  await platform.tellAgent(first, { answerDelayMs: 3_000 });
+  await platform.orderAgent(first, { answerDelayMs: 3_000 });
   const id = await create({ strategy: 'sequential' });
   await until(async () => (await asked(first, id)) === 1);
   const cancelled = await change(id, 'cancel');
   expect([cancelled.status, cancelled.body.swarm.status]).toEqual([200, 'cancelled']);
   expect((await change(id, 'cancel')).body.code).toBe('SWARM_STATE');
   await until(async () => (await get(id)).members[0].status === 'done');
-  await platform.tellAgent(first, { answerDelayMs: 0 });
+  await platform.orderAgent(first, { answerDelayMs: 0 });
   await until(async () => (await change(id, 'retry')).status === 200);
   expect((await ended(id, 'completed')).progress).toEqual({ done: 3, total: 3 });
   expect(await Promise.all(agents.map((agentId) => asked(agentId, id)))).toEqual([1, 1, 1]);
@@ -102,12 +102,12 @@ test('a swarm that is created while no worker and no Temporal can be reached run
 
 test('a swarm whose worker ends in the middle continues, and asks no agent twice', async () => {
   const [first = '', ...others] = agents;
-  await platform.tellAgent(first, { answerDelayMs: 60_000 });
+  await platform.orderAgent(first, { answerDelayMs: 60_000 });
   const id = await create();
   await until(async () => (await get(id)).progress.done === others.length);
   // The worker breaks the question off that the first agent still works on.
   await platform.stopWorkers();
-  await platform.tellAgent(first, { answerDelayMs: 0 });
+  await platform.orderAgent(first, { answerDelayMs: 0 });
   await platform.startWorkers();
   const swarm = await ended(id, 'completed');
   expect(swarm.members[0]).toMatchObject({ status: 'failed', output: null });

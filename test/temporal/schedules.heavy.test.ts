@@ -90,9 +90,10 @@ test('schedules release expired holds and check the ledger', async () => {
   await worker.runUntil(async () => {
     await keep?.trigger();
     await check?.trigger();
-    const told = () => platform.query('SELECT FROM pending_notifications WHERE agent_id IS NULL');
+    const reported = () =>
+      platform.query('SELECT FROM pending_notifications WHERE agent_id IS NULL');
     await until(async () => (await balanceOf(platform, session, 'pathusd')).held === 0n);
-    await until(async () => (await told()).length > 0);
+    await until(async () => (await reported()).length > 0);
   });
 });
 

@@ -243,7 +243,7 @@ async function whileHanding(handed: Handed, work: () => Promise<void>): Promise<
 }
 
 describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
-  const look = (start: Start) => handOver(database.db, handed(start));
+  const pass = (start: Start) => handOver(database.db, handed(start));
   const later = (seconds: number) =>
     owner(`UPDATE ${table} SET due_at = due_at - interval '${seconds} seconds'`);
   afterEach(() => owner(`DELETE FROM ${table}`));
@@ -252,21 +252,21 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
     const ids: string[] = [];
     for (let n = 0; n < 20; n++) ids.push(await written());
     const { started, start } = runs();
-    await Promise.all([look(start), look(start), look(start)]);
+    await Promise.all([pass(start), pass(start), pass(start)]);
     expect(started.toSorted()).toEqual(ids.toSorted());
-    expect(await look(start)).toBe(0);
+    expect(await pass(start)).toBe(0);
     expect(started).toHaveLength(20);
   });
 
   test('a row is handed over again after a while if it is still pending', async () => {
     const id = await written();
     const { started, start } = runs();
-    await look(start);
+    await pass(start);
     await later(againSeconds - 5);
-    await look(start);
+    await pass(start);
     expect(started).toEqual([id]);
     await later(10);
-    await look(start);
+    await pass(start);
     expect(started).toEqual([id, id]);
   });
 
@@ -284,10 +284,10 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
   test('a row that cannot be handed over delays no other row and stays due', async () => {
     const [first, second] = [await written(), await written()];
     const { started, start } = runs();
-    const looking = look((id) => (id === first ? away() : start(id)));
-    await expect(looking).rejects.toBeInstanceOf(UnavailableError);
+    const handingOver = pass((id) => (id === first ? away() : start(id)));
+    await expect(handingOver).rejects.toBeInstanceOf(UnavailableError);
     expect(started).toEqual([second]);
-    await look(start);
+    await pass(start);
     expect(started).toEqual([second, first]);
   });
 
@@ -368,7 +368,7 @@ test('new payments of a signer whose run is active wake it only after a moment',
   const handed = { ...payments(database.db, { wake }), patienceMs: 500 };
   await askForPayment(claimed);
   await whileHanding(handed, async () => {
-    await new PaymentStore(database.db, { chainId: 4_217, address: claimed }).look();
+    await new PaymentStore(database.db, { chainId: 4_217, address: claimed }).readQueue();
     await askForPayment(other);
     await expect.poll(() => woken).toEqual([`4217-${other}`]);
   });

@@ -34,7 +34,7 @@ function following(): Follower {
 class Follower {
   readonly host = `host-${randomUUID()}`;
   readonly running = new Set<string>();
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   readonly returns: number[] = [];
   isDatabaseAway = false;
   isDockerAway = false;
@@ -44,7 +44,7 @@ class Follower {
   readonly deaf = new Set<string>();
   attempts = 0;
   /** True once container checks may begin. */
-  isTold = false;
+  isReported = false;
   readonly #hostEvents: HostEvents;
   readonly #events: ContainerEvent[] = [];
   readonly #stop = new AbortController();
@@ -62,12 +62,12 @@ class Follower {
       supervisors: {
         containerEnded: async ({ agentId }) => {
           await reach(agentId);
-          this.told.push(`end of ${agentId}`);
+          this.reported.push(`end of ${agentId}`);
         },
         dockerReturned: async ({ agentId }, { awayFrom }) => {
           await reach(agentId);
           if (this.deaf.has(agentId)) throw new Error('Temporal is briefly unavailable');
-          this.told.push(`return to ${agentId}`);
+          this.reported.push(`return to ${agentId}`);
           this.returns.push(awayFrom);
         },
       },
@@ -75,14 +75,16 @@ class Follower {
       docker: {
         available: () => Promise.resolve(!this.isDockerAway),
         containers: { running: () => Promise.resolve(this.running) },
-        events: () => this.#hear(),
+        events: () => this.#receive(),
       } as unknown as FollowDependencies['docker'],
       log: keptLog().log,
       host: this.host,
     };
     this.#hostEvents = new HostEvents(dependencies);
     this.#following = followDocker(dependencies, this.#stop.signal, this.#hostEvents);
-    void this.#hostEvents.untilTold(60_000, this.#stop.signal).then(() => (this.isTold = true));
+    void this.#hostEvents
+      .untilNotified(60_000, this.#stop.signal)
+      .then(() => (this.isReported = true));
   }
 
   async agent(name: string, watchdog?: WatchdogMemory): Promise<string> {
@@ -107,21 +109,21 @@ class Follower {
     return id;
   }
 
-  hears(...events: ContainerEvent[]): void {
+  receives(...events: ContainerEvent[]): void {
     this.#events.push(...events);
     this.#more();
   }
 
   connects(lostAt?: number): void {
-    this.hears({ kind: 'connected', lostAt });
+    this.receives({ kind: 'connected', lostAt });
   }
 
   loses(): void {
-    this.hears({ kind: 'lost', reason: 'gone' });
+    this.receives({ kind: 'lost', reason: 'gone' });
   }
 
   ends(agentId: string, at = Date.now()): void {
-    this.hears({
+    this.receives({
       kind: 'death',
       agentId,
       userId: USER,
@@ -138,7 +140,7 @@ class Follower {
     await this.#following;
   }
 
-  async *#hear(): AsyncGenerator<ContainerEvent> {
+  async *#receive(): AsyncGenerator<ContainerEvent> {
     while (!this.#stop.signal.aborted) {
       const event = this.#events.shift();
       if (event) yield event;
@@ -186,8 +188,8 @@ describe.concurrent('notifications of a worker to supervisors', () => {
     follower.isDatabaseAway = false;
     await expect.poll(() => follower.attempts).toBeGreaterThan(0);
     follower.unreachable.clear();
-    await expect.poll(() => follower.told.length).toBe(2);
-    expect(follower.told.sort()).toEqual([`return to ${first}`, `return to ${second}`]);
+    await expect.poll(() => follower.reported.length).toBe(2);
+    expect(follower.reported.sort()).toEqual([`return to ${first}`, `return to ${second}`]);
     expect(follower.returns).toEqual([970_000, 970_000]);
   });
 
@@ -198,16 +200,16 @@ describe.concurrent('notifications of a worker to supervisors', () => {
     const [stuck, well] = [await follower.agent('stuck'), await follower.agent('well')];
     follower.unreachable.add(stuck);
     follower.connects(1_000_000);
-    await expect.poll(() => follower.told).toEqual([`return to ${well}`]);
+    await expect.poll(() => follower.reported).toEqual([`return to ${well}`]);
     await expect.poll(() => follower.attempts).toBeGreaterThan(2);
     follower.ends(well);
     follower.ends(stuck);
-    await expect.poll(() => follower.told).toEqual([`return to ${well}`, `end of ${well}`]);
-    expect(follower.isTold).toBe(false);
+    await expect.poll(() => follower.reported).toEqual([`return to ${well}`, `end of ${well}`]);
+    expect(follower.isReported).toBe(false);
     follower.unreachable.clear();
-    await expect.poll(() => follower.told.length).toBe(4);
-    expect(follower.isTold).toBe(true);
-    expect(follower.told.slice(2)).toEqual([`return to ${stuck}`, `end of ${stuck}`]);
+    await expect.poll(() => follower.reported.length).toBe(4);
+    expect(follower.isReported).toBe(true);
+    expect(follower.reported.slice(2)).toEqual([`return to ${stuck}`, `end of ${stuck}`]);
   });
 
   test("an end is not sent to a supervisor that has not received Docker's return", async ({
@@ -217,15 +219,15 @@ describe.concurrent('notifications of a worker to supervisors', () => {
     const [deaf, well] = [await follower.agent('deaf'), await follower.agent('well')];
     follower.deaf.add(deaf);
     follower.connects(1_000_000);
-    await expect.poll(() => follower.told).toEqual([`return to ${well}`]);
+    await expect.poll(() => follower.reported).toEqual([`return to ${well}`]);
     follower.ends(deaf);
     follower.ends(well);
     const attempts = follower.attempts;
     await expect.poll(() => follower.attempts).toBeGreaterThan(attempts + 3);
-    expect(follower.told).toEqual([`return to ${well}`, `end of ${well}`]);
+    expect(follower.reported).toEqual([`return to ${well}`, `end of ${well}`]);
     follower.deaf.clear();
     await expect
-      .poll(() => follower.told.slice(2))
+      .poll(() => follower.reported.slice(2))
       .toEqual([`return to ${deaf}`, `end of ${deaf}`]);
   });
 
@@ -236,12 +238,14 @@ describe.concurrent('notifications of a worker to supervisors', () => {
     const [crashed, down] = [await follower.agent('crashed'), await follower.agent('down')];
     follower.running.add(crashed);
     follower.connects(1_000_000);
-    await expect.poll(() => follower.told).toEqual([`return to ${down}`]);
+    await expect.poll(() => follower.reported).toEqual([`return to ${down}`]);
     follower.unreachable.add('*');
     for (let again = 0; again < 3; again++) follower.ends(crashed);
     await rest(2_000);
     follower.unreachable.clear();
-    await expect.poll(() => follower.told).toEqual([...[`return to ${down}`, `end of ${crashed}`]]);
+    await expect
+      .poll(() => follower.reported)
+      .toEqual([...[`return to ${down}`, `end of ${crashed}`]]);
   });
 
   test('a container that ends while Docker shuts down causes only the return notification', async ({
@@ -258,9 +262,9 @@ describe.concurrent('notifications of a worker to supervisors', () => {
     follower.isDockerAway = false;
     follower.running.clear();
     follower.connects(1_000_000);
-    await expect.poll(() => follower.told).toEqual([`return to ${agent}`]);
+    await expect.poll(() => follower.reported).toEqual([`return to ${agent}`]);
     await rest(1_000);
-    expect(follower.told).toHaveLength(1);
+    expect(follower.reported).toHaveLength(1);
   });
 
   test("an end within Docker's absence is not sent, even if its agent runs again", async ({
@@ -270,14 +274,14 @@ describe.concurrent('notifications of a worker to supervisors', () => {
     const [back, other] = [await follower.agent('back'), await follower.agent('other')];
     follower.running.add(back).add(other);
     follower.connects();
-    await expect.poll(() => follower.isTold).toBe(true);
+    await expect.poll(() => follower.isReported).toBe(true);
     follower.loses();
     follower.connects(Date.now());
     // Docker reports, with its return, the ends of the containers that it found dead.
     follower.ends(back, Date.now() - 1_000);
     await rest(100);
     follower.ends(other);
-    await expect.poll(() => follower.told).toEqual([`end of ${other}`]);
+    await expect.poll(() => follower.reported).toEqual([`end of ${other}`]);
   });
 
   test("Docker's outage counts from its first loss if it is lost again before all are notified", async ({
@@ -301,7 +305,7 @@ describe.concurrent('notifications of a worker to supervisors', () => {
     const before = await follower.agent('before', crashLoop(900_000));
     const since = await follower.agent('since', crashLoop(980_000));
     follower.connects(1_000_000);
-    await expect.poll(() => follower.told).toEqual([`return to ${since}`]);
+    await expect.poll(() => follower.reported).toEqual([`return to ${since}`]);
     expect(before).not.toBe(since);
   });
 });

@@ -64,13 +64,13 @@ function machine(
 
 async function isHeld({ lease }: ReturnType<typeof machine>): Promise<boolean> {
   await lease.report();
-  const told = new AbortController();
+  const reported = new AbortController();
   const outcome = Promise.race([
-    lease.held(told.signal).then(() => !told.signal.aborted),
+    lease.held(reported.signal).then(() => !reported.signal.aborted),
     new Promise((resolve) => setTimeout(resolve, 20)).then(() => false),
   ]);
   const held = await outcome;
-  told.abort();
+  reported.abort();
   return held;
 }
 

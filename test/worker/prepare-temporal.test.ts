@@ -52,8 +52,9 @@ test('a failed preparation of Temporal is logged and retried until it succeeds',
   const chance = vi.spyOn(Math, 'random');
   await schedule.delete();
   await until(isThere);
-  const isTold = () => Promise.resolve(lines.join().includes('Temporal had lost its schedules'));
-  await until(isTold);
+  const isReported = () =>
+    Promise.resolve(lines.join().includes('Temporal had lost its schedules'));
+  await until(isReported);
   await expect.poll(() => chance).toHaveBeenCalled();
   stop.abort();
   await preparing;

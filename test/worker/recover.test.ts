@@ -50,11 +50,11 @@ async function open(
   status: OperationStatus = 'requested',
 ): Promise<string> {
   const id = randomUUID();
-  const lookedAt = new Date(Date.now() - 10 * 60_000);
+  const past = new Date(Date.now() - 10 * 60_000);
   await database.db
     .asUser(USER)
     .transaction((db) =>
-      db.Operation.create({ id, agentId, userId: USER, kind, status, lookedAt }),
+      db.Operation.create({ id, agentId, userId: USER, kind, status, lookedAt: past }),
     );
   return id;
 }
@@ -65,20 +65,20 @@ async function operation(id: string): Promise<OperationRow | null> {
 
 /** Returns supervisors without operations that record the requests they receive. */
 function supervisors(over: Partial<AgentSupervisors> = {}) {
-  const told: string[] = [];
-  const hear = (operationId: string) => {
-    told.push(operationId);
+  const reported: string[] = [];
+  const receive = (operationId: string) => {
+    reported.push(operationId);
     return Promise.resolve({ operationId, run: undefined });
   };
   return {
-    told,
-    provision: (_agent, operationId) => hear(operationId),
-    request: (_agent, _kind, operationId) => hear(operationId),
+    reported,
+    provision: (_agent, operationId) => receive(operationId),
+    request: (_agent, _kind, operationId) => receive(operationId),
     hasRequest: () => Promise.resolve(false),
     isInFlight: () => Promise.resolve(false),
     ping: () => Promise.resolve(),
     ...over,
-  } satisfies AgentSupervisors & { told: string[] };
+  } satisfies AgentSupervisors & { reported: string[] };
 }
 
 async function recover(by: AgentSupervisors, releases = new ReleaseStore(database.db)) {
@@ -106,7 +106,7 @@ describe('recovery of operations', () => {
         return by.request(agent, kind, id);
       },
     });
-    expect(by.told.toSorted()).toEqual(others.toSorted());
+    expect(by.reported.toSorted()).toEqual(others.toSorted());
     expect(await operation(failing)).toMatchObject({ status: 'requested' });
   });
 
@@ -115,9 +115,9 @@ describe('recovery of operations', () => {
     const ids = await Promise.all(agents.map((agentId) => open(agentId, 'delete')));
     const by = supervisors();
     await Promise.all([recover(by), recover(by), recover(by)]);
-    expect(by.told.toSorted()).toEqual(ids.toSorted());
+    expect(by.reported.toSorted()).toEqual(ids.toSorted());
     await recover(by);
-    expect(by.told).toHaveLength(ids.length);
+    expect(by.reported).toHaveLength(ids.length);
   });
 
   test.each(['requested', 'running'] as const)(
@@ -131,7 +131,7 @@ describe('recovery of operations', () => {
       const by = supervisors();
       await recover(by);
       expect(await operation(id)).toMatchObject({ status: 'cancelled' });
-      expect(by.told).toEqual([]);
+      expect(by.reported).toEqual([]);
     },
   );
 
@@ -141,7 +141,7 @@ describe('recovery of operations', () => {
     const removal = await open(agentId, 'delete');
     const by = supervisors();
     await recover(by);
-    expect(by.told).toEqual([removal]);
+    expect(by.reported).toEqual([removal]);
     expect(await operation(restart)).toMatchObject({ status: 'cancelled' });
     expect(await operation(provision)).toMatchObject({ status: 'cancelled' });
   });
@@ -158,16 +158,16 @@ describe('recovery of operations', () => {
       );
       const by = supervisors();
       await recover(by);
-      expect(by.told).toEqual([]);
+      expect(by.reported).toEqual([]);
       await queryRows(
         database.ownerUrl,
         `UPDATE operations SET requested_at = now() - interval '15 minutes',
                 finished_at = now() - interval '10 minutes' WHERE id = '${first}'`,
       );
       await Promise.all([recover(by), recover(by)]);
-      expect(by.told).toHaveLength(1);
-      expect(by.told).not.toContain(first);
-      expect(await operation(by.told[0] ?? '')).toMatchObject({ kind: 'delete', agentId });
+      expect(by.reported).toHaveLength(1);
+      expect(by.reported).not.toContain(first);
+      expect(await operation(by.reported[0] ?? '')).toMatchObject({ kind: 'delete', agentId });
     },
   );
 
@@ -274,7 +274,7 @@ describe('recovery of operations', () => {
     await database.db.asPlatform().transaction(async (db) => {
       await db.query('SELECT FROM operations WHERE id = $held FOR UPDATE', { held });
       await recover(by);
-      expect(by.told).toEqual([free]);
+      expect(by.reported).toEqual([free]);
     });
   });
 

@@ -48,15 +48,15 @@ test('a chain node unavailable for days adds no events to the history', async ()
 
 test('neither a late signal nor a late start makes an ended signer pay again', async () => {
   const [due, paid] = [['the payment'], [] as string[]];
-  let looks = 0;
+  let checks = 0;
   const pay = () => {
-    looks++;
+    checks++;
     paid.push(...due.splice(0));
     return Promise.resolve();
   };
   const { signerId, workflowId } = await signerRun(lab.environment, bundle, pay);
   expect(await signalLate(lab.environment, workflowId)).toEqual(STAYS_ENDED);
   await signerRun(lab.environment, bundle, pay, signerId);
-  expect({ paid, looks }).toEqual({ paid: ['the payment'], looks: 2 });
+  expect({ paid, checks }).toEqual({ paid: ['the payment'], checks: 2 });
   expect(await signalLate(lab.environment, workflowId)).toEqual(STAYS_ENDED);
 });

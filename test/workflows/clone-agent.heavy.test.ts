@@ -28,19 +28,19 @@ const agent: Supervised = {
 };
 
 /** Creates activities whose payment checks return these states in order; the last state repeats. */
-function scene(looks: readonly (PaymentState | Error)[]) {
-  const seen = { looks: 0, provisioned: [] as string[], unheard: 0 };
+function scene(checks: readonly (PaymentState | Error)[]) {
+  const seen = { checks: 0, provisioned: [] as string[], unanswered: 0 };
   const activities = createCloneActivities({
     payments: {
       check() {
-        const found = looks[Math.min(seen.looks++, looks.length - 1)] ?? 'waiting';
+        const found = checks[Math.min(seen.checks++, checks.length - 1)] ?? 'waiting';
         return found instanceof Error ? Promise.reject(found) : Promise.resolve(found);
       },
     },
     store: { handOver: () => Promise.resolve({ agent, operationId: 'the operation' }) },
     supervisors: {
       provision(_agent, operationId) {
-        if (seen.unheard-- > 0) return Promise.reject(new UnavailableError('away'));
+        if (seen.unanswered-- > 0) return Promise.reject(new UnavailableError('away'));
         seen.provisioned.push(operationId);
         return Promise.resolve({ operationId, run: undefined });
       },
@@ -55,14 +55,18 @@ const historyOf = async (workflowId: string) =>
 test('a clone is handed to its supervisor once its payment is final', async () => {
   const { activities, seen } = scene(['waiting', 'waiting', 'paid']);
   const { made } = await cloneRun(lab.environment, bundle, activities);
-  expect({ made, ...seen }).toMatchObject({ made: true, provisioned: ['the operation'], looks: 3 });
+  expect({ made, ...seen }).toMatchObject({
+    made: true,
+    provisioned: ['the operation'],
+    checks: 3,
+  });
 });
 
 test('waits as long as the chain takes, without adding events to the history', async () => {
   const away = Array.from({ length: 40 }, () => new ChainAwayError());
   const { activities, seen } = scene([...away, 'waiting', 'paid']);
   const { made, workflowId } = await cloneRun(lab.environment, bundle, activities);
-  expect({ made, looks: seen.looks }).toEqual({ made: true, looks: 42 });
+  expect({ made, checks: seen.checks }).toEqual({ made: true, checks: 42 });
   expect((await historyOf(workflowId)).length).toBeLessThan(25);
 });
 
@@ -74,7 +78,7 @@ test('a payment reverted by the chain makes no clone', async () => {
 
 test('the handover is retried while the supervisor is unreachable', async () => {
   const { activities, seen } = scene(['paid']);
-  seen.unheard = 5;
+  seen.unanswered = 5;
   await cloneRun(lab.environment, bundle, activities);
   expect(seen.provisioned).toEqual(['the operation']);
 });

@@ -46,10 +46,10 @@ describe('supervisor that continues as new', () => {
     await inNewRun(supervisor);
 
     const { checks } = agent;
-    const told = agent.transitions.length;
+    const reported = agent.transitions.length;
     await lab.pass('5 minutes');
     expect(agent.checks).toBeGreaterThan(checks);
-    expect(agent.transitions).toHaveLength(told);
+    expect(agent.transitions).toHaveLength(reported);
     expect(await supervisor.historyLength()).toBeLessThan(20);
   });
 
@@ -129,8 +129,8 @@ describe('supervisor that continues as new', () => {
 
   test('the new run receives all notifications that the previous one did not handle', () => {
     const ended = { containerId: 'container', cause: 'kill', exitCode: 137, at: 0 } as const;
-    const heard = { checkNow: true, ended, returned: { awayFrom: 1, isMet: true } };
-    expect(new Wakeups(heard).state).toEqual(heard);
+    const received = { checkNow: true, ended, returned: { awayFrom: 1, isMet: true } };
+    expect(new Wakeups(received).state).toEqual(received);
   });
 
   test('the new run provisions an agent that was never provisioned', async () => {

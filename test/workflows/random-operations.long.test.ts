@@ -142,8 +142,8 @@ class Subject {
    * previous supervisor may have been terminated during a step.
    */
   async reconcile({ desired, watchdog }: AgentRow): Promise<void> {
-    const isUntold = desired === 'stopped' && watchdog?.state !== 'stopped';
-    if (isUntold || (desired === 'running') !== this.isUp) await this.#supervisor?.checkNow();
+    const isUnreported = desired === 'stopped' && watchdog?.state !== 'stopped';
+    if (isUnreported || (desired === 'running') !== this.isUp) await this.#supervisor?.checkNow();
   }
 
   async said(): Promise<string> {
@@ -182,7 +182,7 @@ class Subject {
       await operations.finish(this.#fake.ref, { id, kind, ...failed });
     };
     const next = async () => {
-      this.#supervisor = await lab.superviseAnew(this.#fake);
+      this.#supervisor = await lab.superviseAgain(this.#fake);
     };
     const both = this.#random.isOneIn(2) ? [recover, next] : [next, recover];
     for (const each of both) {

@@ -25,15 +25,15 @@ test.each([
   'volumeCopy',
 ] as const)('%s, which a caller waits for, has priority over background steps', (step) => {
   const { priority, heartbeatTimeout } = retries[step];
-  expect(priority).toEqual(retries.ASKED_FOR);
+  expect(priority).toEqual(retries.REQUESTED);
   // A killed worker does not hold up the step either.
   expect(ms(heartbeatTimeout)).toBe(10_000);
 });
 
-test.each(['endlessDockerCall', 'endlessAgentStart', 'look', 'healthWatch'] as const)(
+test.each(['endlessDockerCall', 'endlessAgentStart', 'observation', 'healthWatch'] as const)(
   '%s, a background step, has no priority and is retried for as long as Docker is unavailable',
   (step) => {
-    const options: (typeof retries)['look'] = retries[step];
+    const options: (typeof retries)['observation'] = retries[step];
     expect(options.priority).toBeUndefined();
     expect(options.retry?.maximumAttempts).toBeUndefined();
     expect(options.scheduleToCloseTimeout).toBeUndefined();

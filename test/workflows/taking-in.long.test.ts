@@ -41,7 +41,7 @@ test('a repair by the host is recorded with its own time and the agent is watche
     ['repairing', 'kill', { repairAttempts: 1, lastRepair: now - 59_000 }],
     ['running', 'repaired'],
   );
-  agent.toldPast = past;
+  agent.reportedPast = past;
   await supervisor.checkNow();
   await agent.went('running (repaired)');
   // The last transition is the agent's current state and is recorded as such.
@@ -68,7 +68,7 @@ test('an agent that its host gave up on stays down until an operator starts it',
   await agent.reached('watchHealth');
   const now = await lab.environment.currentTimeMs();
   agent.health = 'stopped';
-  agent.toldPast = madeByHost(now - 1_000, ['crash_loop', 'repair_failed']);
+  agent.reportedPast = madeByHost(now - 1_000, ['crash_loop', 'repair_failed']);
   await supervisor.checkNow();
   await agent.went('crash_loop (repair_failed)');
   await lab.pass('10 minutes');
@@ -83,7 +83,7 @@ test('a repair that the host has just made is not repeated', async () => {
   agent.on('killGateway', async () => {
     const now = await lab.environment.currentTimeMs();
     agent.health = 'healthy';
-    agent.toldPast = madeByHost(now, ['repairing', 'kill'], ['running', 'repaired']);
+    agent.reportedPast = madeByHost(now, ['repairing', 'kill'], ['running', 'repaired']);
     throw ApplicationFailure.nonRetryable('it was repaired', 'RepairedLocallyError');
   });
   agent.health = 'stopped';
@@ -102,7 +102,7 @@ test('an older transition by the host does not undo a newer operation', async ()
   await supervisor.request('restart', 'restart');
   expect(await agent.end('restart')).toBe('succeeded');
   await agent.reached('watchHealth', 2);
-  agent.toldPast = madeByHost(before, ['degraded', 'kill', { crashes: [before] }]);
+  agent.reportedPast = madeByHost(before, ['degraded', 'kill', { crashes: [before] }]);
   await supervisor.checkNow();
   await agent.until('it is taken in', () => agent.past.length > 0);
   await lab.pass('5 minutes');

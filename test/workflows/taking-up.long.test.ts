@@ -31,7 +31,7 @@ describe('a supervisor that is created again', () => {
     const now = await lab.environment.currentTimeMs();
     agent.memory = { ...RUNNING, crashes: [now - 2_000, now - 1_000] };
     agent.health = 'stopped';
-    await lab.superviseAnew(agent);
+    await lab.superviseAgain(agent);
     await agent.went('degraded (exit)', 'crash_loop (exit)');
     expect(agent.containerSteps).toEqual([]);
   });
@@ -40,7 +40,7 @@ describe('a supervisor that is created again', () => {
     const agent = lab.agent();
     agent.memory = { ...RUNNING, state: 'crash_loop' };
     agent.health = 'stopped';
-    await lab.superviseAnew(agent);
+    await lab.superviseAgain(agent);
     await lab.pass('1 hour');
     expect([agent.steps, agent.checks]).toEqual([['loadSupervisedState'], 0]);
   });
@@ -52,7 +52,7 @@ describe('a supervisor that is created again', () => {
     const crashed = (await lab.environment.currentTimeMs()) - 1_000;
     agent.memory = { ...RUNNING, state: 'degraded', crashes: [crashed] };
     agent.health = 'stopped';
-    await lab.superviseAnew(agent);
+    await lab.superviseAgain(agent);
     for (let minute = 0; minute < 3; minute++) await lab.pass('1 minute');
     await agent.went('repairing (exit)', 'running (repaired)');
     expect(agent.memory?.crashes).toEqual([crashed]);
@@ -62,7 +62,7 @@ describe('a supervisor that is created again', () => {
     const agent = lab.agent();
     agent.desired = 'stopped';
     agent.health = 'stopped';
-    await lab.superviseAnew(agent);
+    await lab.superviseAgain(agent);
     await lab.pass('10 minutes');
     expect([agent.checks, agent.containerSteps]).toEqual([0, []]);
   });
@@ -71,7 +71,7 @@ describe('a supervisor that is created again', () => {
     const agent = lab.agent();
     agent.desired = 'stopped';
     agent.memory = { ...RUNNING, state: 'degraded' };
-    await lab.superviseAnew(agent);
+    await lab.superviseAgain(agent);
     await agent.went('stopped (stopped)');
     await lab.pass('10 minutes');
     expect(agent.containerSteps).toEqual(['stopContainer']);
@@ -81,18 +81,18 @@ describe('a supervisor that is created again', () => {
     const agent = lab.agent().on('stopContainer', refuse('LastingRefusalError'));
     agent.desired = 'stopped';
     agent.memory = { ...RUNNING, state: 'stopped' };
-    const { handle } = await lab.superviseAnew(agent, 'dockerReturned');
+    const { handle } = await lab.superviseAgain(agent, 'dockerReturned');
     await agent.went('running (stop_refused)');
     await handle.terminate();
     agent.behave('stopContainer');
-    await lab.superviseAnew(agent);
+    await lab.superviseAgain(agent);
     await agent.went('running (stop_refused)', 'stopped (stopped)');
   });
 
   test('a new supervisor of a removed agent ends at once, even after a signal', async () => {
     const agent = lab.agent();
     agent.isGone = true;
-    const supervisor = await lab.superviseAnew(agent, 'dockerReturned');
+    const supervisor = await lab.superviseAgain(agent, 'dockerReturned');
     await supervisor.ended();
     expect(agent.steps).toEqual(['loadSupervisedState']);
   });

@@ -97,11 +97,11 @@ describe('the watchdog', () => {
   );
 
   test("the watchdog repeats the check after Docker's return if a withdrawn operation interrupted it", async () => {
-    const gates = { start: new Gate(), look: new Gate() };
+    const gates = { start: new Gate(), observe: new Gate() };
     const agent = lab
       .agent()
       .on('awaitReady', gates.start.pass)
-      .on('observeAgent', gates.look.pass);
+      .on('observeAgent', gates.observe.pass);
     agent.beginnings.set('next', 'withdrawn');
     agent.on('startExisting', () => {
       agent.health = 'healthy';
@@ -116,7 +116,7 @@ describe('the watchdog', () => {
     await agent.reached('observeAgent');
     await supervisor.request('stop', 'next');
     await agent.reached('beginOperation', 2);
-    gates.look.open();
+    gates.observe.open();
     await agent.went('starting (host_returned)', 'running (healthy)');
     expect(agent.memory?.crashes).toEqual([]);
   });
@@ -248,11 +248,11 @@ describe('a supervisor that continues as new', () => {
     for (let call = 0; call < CALLS; call++) {
       // One at a time: a run does not end while signals arrive.
       await supervisor.checkNow();
-      const isHeard = async () => {
+      const isReceived = async () => {
         const { raw } = await supervisor.handle.describe();
         return raw.pendingWorkflowTask ? undefined : true;
       };
-      expect(await poll(isHeard, { timeoutMs: HANGS_MS, everyMs: 5 })).toBe(true);
+      expect(await poll(isReceived, { timeoutMs: HANGS_MS, everyMs: 5 })).toBe(true);
       if ((await supervisor.runId()) !== first) {
         const { workflow } = lab.environment.client;
         const ended = await workflow.getHandle(supervisor.handle.workflowId, first).describe();

@@ -48,7 +48,7 @@ const ask = (name: string, query: Readonly<Record<string, string>> = {}) => {
 const send = (name: string, body: object) =>
   platform.web(ada, 'POST', `/api/browse/${name}`, { body: { agentId, ...body } });
 const inAgent = (script: string) => runInContainer(platform.docker, containerName(agentId), script);
-const told = ({ body, status }: Answer) => `${status} ${body.error ?? 'well'}`;
+const reported = ({ body, status }: Answer) => `${status} ${body.error ?? 'well'}`;
 
 async function helpers(id = agentId): Promise<number> {
   const filters = { label: [`${LABEL.files}=${id}`] };
@@ -63,7 +63,7 @@ async function askAll(how: 'web' | 'backend', user: TestUser | undefined, id: st
       ? platform[how](user, method, `${path}?${new URLSearchParams(given).toString()}`)
       : platform[how](user, method, path, { body: given });
   });
-  return [...new Set((await Promise.all(answers)).map(told))];
+  return [...new Set((await Promise.all(answers)).map(reported))];
 }
 
 test('the owner writes a file that the agent reads, and reads what the agent writes', async () => {
@@ -86,7 +86,7 @@ test('the owner writes a file that the agent reads, and reads what the agent wri
 
 test('changes by the agent appear in the status, are committed and appear in the log', async () => {
   expect((await ask('git-status')).body).toEqual({ ok: true, isGitRepo: false });
-  expect([told(await ask('git-diff')), told(await send('git-sync', {}))]).toEqual([
+  expect([reported(await ask('git-diff')), reported(await send('git-sync', {}))]).toEqual([
     '400 Not a git repository',
     '500 Not a git repository',
   ]);
@@ -154,7 +154,9 @@ test('a commit is pushed to origin over the agent’s own network', async () => 
   remote.before = () => new Promise((resolve) => (end = resolve as () => void));
   const first = pushedChange('by Ada, for all');
   await until(() => remote.asked.length > 0);
-  expect(told(await send('git-sync', {}))).toBe('409 Another sync of this workspace is under way');
+  expect(reported(await send('git-sync', {}))).toBe(
+    '409 Another sync of this workspace is under way',
+  );
   remote.before = () => Promise.resolve();
   end();
   await first;
@@ -201,7 +203,7 @@ test('only the workspace is accessible, even if the agent replaces it with links
     ask('tree'),
     ask('git-status'),
   ]);
-  expect(through.map(told)).toEqual(Array(3).fill('400 path leads through a link'));
+  expect(through.map(reported)).toEqual(Array(3).fill('400 path leads through a link'));
   await inAgent(`
     const fs = require('fs');
     fs.unlinkSync('${FOLDER}');

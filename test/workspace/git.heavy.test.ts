@@ -577,8 +577,8 @@ describe('git that blocks on a pipe', { timeout: 60_000 }, () => {
     await hangs();
     const late = new DOMException('late', 'TimeoutError');
     for (const clock of clocks) clock.abort(late);
-    const told = { status: 500, message: 'git did not finish within 30 s' };
-    await expect(asked).rejects.toMatchObject(told);
+    const expected = { status: 500, message: 'git did not finish within 30 s' };
+    await expect(asked).rejects.toMatchObject(expected);
     await nothingLeft();
   });
 });

@@ -76,17 +76,17 @@ async function askAll(): Promise<string> {
     () => workspace.gitLog(20),
     () => workspace.gitSync('by the explorer'),
   ];
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   for (const ask of answers) {
     try {
-      told.push(await ask());
+      reported.push(await ask());
     } catch (error) {
       // Every failure must be a ServiceError that describes the problem.
       if (!(error instanceof ServiceError)) throw error;
-      told.push([error.status, error.message, error.facts]);
+      reported.push([error.status, error.message, error.facts]);
     }
   }
-  return JSON.stringify(told);
+  return JSON.stringify(reported);
 }
 
 const HOOKS = [
@@ -162,8 +162,8 @@ test('a program that a repository configures is never run, whatever names it', a
   for (const rest of [() => undefined, () => set('core.hooksPath', path.join(traps, 'hooks'))]) {
     await rest();
     await at.put('new.txt', `${String(rest)}\n`);
-    const told = await askAll();
-    expect(told).toContain('"committed":true');
+    const reported = await askAll();
+    expect(reported).toContain('"committed":true');
     expect(await readdir(markers)).toEqual([]);
   }
   const committed = await at.git('cat-file', '-p', 'HEAD:file.txt').catch(() => 'two\n');
@@ -364,8 +364,8 @@ describe('a repository that refers to files outside', () => {
   test.each(Object.entries(CASES))('%s', { timeout: 60_000 }, async (_, make) => {
     await make();
     const before = await stateOf(at.around);
-    const told = await askAll();
-    expect(told).not.toContain(SECRET);
+    const reported = await askAll();
+    expect(reported).not.toContain(SECRET);
     expect(await stateOf(at.around)).toEqual(before);
     expect(await readdir(markers)).toEqual([]);
     // File requests do not depend on git.
@@ -425,12 +425,12 @@ describe('a repository that refers to files outside', () => {
     const { ctimeMs, ino } = await stat(others);
     const asBefore = <T extends Stats | undefined>(found: T): T =>
       found?.ino === ino ? Object.assign(found, { ctimeMs }) : found;
-    const { self, stat: look } = Folder.prototype;
+    const { self, stat: check } = Folder.prototype;
     vi.spyOn(Folder.prototype, 'self').mockImplementation(async function (this: Folder) {
       return asBefore(await self.call(this));
     });
     vi.spyOn(Folder.prototype, 'stat').mockImplementation(async function (this: Folder, name) {
-      return asBefore(await look.call(this, name));
+      return asBefore(await check.call(this, name));
     });
     vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000);
     onTestFinished(() => void vi.restoreAllMocks());
@@ -445,11 +445,11 @@ describe('a repository that refers to files outside', () => {
     await replaced('config', ofOther('config'));
     const atWork = new Map<Folder, number>();
     const left: (number | undefined)[] = [];
-    const { close, stat: look } = Folder.prototype;
+    const { close, stat: check } = Folder.prototype;
     vi.spyOn(Folder.prototype, 'stat').mockImplementation(async function (this: Folder, name) {
       atWork.set(this, (atWork.get(this) ?? 0) + 1);
       await setTimeout(100);
-      const stats = await look.call(this, name);
+      const stats = await check.call(this, name);
       atWork.set(this, (atWork.get(this) ?? 0) - 1);
       return stats;
     });
@@ -509,9 +509,9 @@ describe('a repository that refers to files outside', () => {
 
   test('a refused repository gets no commit, even if its check outlasts the commit', async () => {
     await symlink(ofOther('HEAD'), inGit('objects/x'));
-    const look = Folder.prototype.isPlain;
+    const check = Folder.prototype.isPlain;
     vi.spyOn(Folder.prototype, 'isPlain').mockImplementation(async function (this: Folder, signal) {
-      const isPlain = await look.call(this, signal);
+      const isPlain = await check.call(this, signal);
       await setTimeout(300);
       return isPlain;
     });

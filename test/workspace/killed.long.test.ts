@@ -72,16 +72,16 @@ async function stopped(started: ChildProcess, isThere: () => boolean): Promise<v
   for (;;) {
     await setImmediate();
     expect(started.exitCode).toBe(null);
-    if (!isLooked(isThere)) continue;
+    if (!isObserved(isThere)) continue;
     started.kill('SIGSTOP');
     while (!isStopped(started.pid)) await setImmediate();
-    if (isLooked(isThere)) break;
+    if (isObserved(isThere)) break;
     started.kill('SIGCONT');
   }
 }
 
 /** Evaluates the condition; false if a file vanishes during the check. */
-function isLooked(isThere: () => boolean): boolean {
+function isObserved(isThere: () => boolean): boolean {
   try {
     return isThere();
   } catch {

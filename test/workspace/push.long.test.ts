@@ -29,13 +29,13 @@ const LOGIN = `ada:${encodeURIComponent(PASSWORD)}`;
 let allow: string;
 /** Addresses that names resolve to, and the names that were resolved. */
 let addresses: readonly string[];
-let looked: string[];
+let checked: string[];
 const remotes: Pick<OutboundClient, 'addressesOf'> = {
   addressesOf: (url, signal) =>
     new OutboundClient({
       allow: allowedDestinations.parse(allow),
       resolve: (name) => {
-        looked.push(name);
+        checked.push(name);
         return Promise.resolve(addresses);
       },
     }).addressesOf(url, signal),
@@ -62,7 +62,7 @@ beforeEach(async () => {
   at = await testWorkspace({ remotes });
   remote.instead = undefined;
   remote.asked.length = 0;
-  [allow, addresses, looked] = [`127.0.0.1:${remote.port}`, ['127.0.0.1'], []];
+  [allow, addresses, checked] = [`127.0.0.1:${remote.port}`, ['127.0.0.1'], []];
   await cp(hub.path, at.path, { recursive: true });
   await cp(path.join(hub.around, 'fresh.git'), bare(), { recursive: true });
   await at.put('file.txt', 'two\n');
@@ -120,11 +120,11 @@ test('the login in the remote’s address is used, and no process shows it', asy
       response.writeHead(isAda ? 418 : 401).end();
     });
   };
-  const told = await refusal();
+  const reported = await refusal();
   expect(remote.asked.length).toBeGreaterThan(0);
   expect(seen.filter((line) => line.includes(`127.0.0.1:${remote.port}`))).not.toEqual([]);
   for (const secret of [PASSWORD, encodeURIComponent(PASSWORD)]) {
-    expect([told, ...seen].join('\n')).not.toContain(secret);
+    expect([reported, ...seen].join('\n')).not.toContain(secret);
   }
   remote.instead = undefined;
   await at.put('file.txt', 'three\n');
@@ -183,9 +183,9 @@ test('commits ahead of the remote are pushed with the next commit only', async (
 test('an HTTPS remote is contacted by its name, and gets nothing if its certificate is untrusted', async () => {
   const greeted: string[] = [];
   const secure = tls.createServer({
-    SNICallback: (name, tell) => {
+    SNICallback: (name, report) => {
       greeted.push(name);
-      tell(new Error('not here'));
+      report(new Error('not here'));
     },
   });
   secure.on('tlsClientError', () => undefined);
@@ -227,7 +227,7 @@ test('a name is resolved once, and git connects to the resolved address', async 
     await at.put('file.txt', host);
     await originOn(host);
     expect(await synced()).toMatchObject({ pushed: true });
-    expect(looked.splice(0)).toEqual([host]);
+    expect(checked.splice(0)).toEqual([host]);
   }
 });
 

@@ -43,7 +43,7 @@ export async function agentWorkspaces(
     atEnd(() => engine.docker.getVolume(volume).remove());
     const browse: HostAccess['browse'] = async function* (_, call, signal) {
       const waits = { signal, still: () => Promise.resolve() };
-      yield await host.workspaces.ask(program, { ...agent, image, volume }, call, waits);
+      yield await host.workspaces.call(program, { ...agent, image, volume }, call, waits);
     };
     const files = new AgentFiles({ accessTo: () => Promise.resolve({ browse }) }, agent);
     const run = async (script: string) => {

@@ -35,7 +35,7 @@ const HOSTS = 16;
 
 /** Concurrent pages during the memory measurement, and the number of samples. */
 const STEADY = 8;
-const LOOKS = 10;
+const SAMPLES = 10;
 
 export interface RateOptions {
   /** Seconds of each rate measurement. */
@@ -118,11 +118,11 @@ export async function printRates(
 
 async function printMemory(pid: number, pages: number, first: number, ask: Ask): Promise<void> {
   const rows: string[][] = [];
-  const each = Math.ceil(pages / LOOKS);
-  for (let look = 1; look <= LOOKS; look++) {
+  const each = Math.ceil(pages / SAMPLES);
+  for (let sample = 1; sample <= SAMPLES; sample++) {
     const numbers = Array.from(
       { length: each },
-      (_, index) => first + look * each + index,
+      (_, index) => first + sample * each + index,
     ).values();
     await Promise.all(
       Array.from({ length: STEADY }, async () => {
@@ -131,7 +131,7 @@ async function printMemory(pid: number, pages: number, first: number, ask: Ask):
     );
     const { summarizer } = await usageOf({ summarizer: pid });
     rows.push([
-      `after ${look * each} pages`,
+      `after ${sample * each} pages`,
       figure((summarizer?.memory ?? Number.NaN) / 1024 ** 2),
     ]);
   }

@@ -19,16 +19,16 @@ export async function isResetMailBlocked(db: Statements, email: string): Promise
 export async function setResetMailBlocks(
   db: Statements,
   emails: readonly string[],
-  told: { readonly stopped: boolean; readonly at: Date },
+  change: { readonly stopped: boolean; readonly at: Date },
 ): Promise<void> {
   await db.query(
     `INSERT INTO reset_mail_stops AS kept (id, stopped, reported_at)
      SELECT id, $stopped, $at FROM unnest($ids::text[]) AS told (id) ORDER BY id
      ON CONFLICT (id) DO UPDATE SET stopped = EXCLUDED.stopped, reported_at = EXCLUDED.reported_at
       WHERE kept.reported_at <= EXCLUDED.reported_at`,
-    { ids: [...new Set(emails.map(idOf))], ...told },
+    { ids: [...new Set(emails.map(idOf))], ...change },
   );
-  if (!told.stopped) return;
+  if (!change.stopped) return;
   await db.query(
     `DELETE FROM mail_tokens WHERE kind = 'reset-password' AND email = ANY ($emails)`,
     { emails: emails.map(normalizeEmail) },

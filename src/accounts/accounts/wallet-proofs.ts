@@ -67,9 +67,9 @@ export class WalletProofs {
     if (!nonces.isAuthentic(message.nonce, now)) return undefined;
     // A contract at this address on another chain may have another owner.
     const isHere = message.chainId === chain.chainId;
-    const asked = isHere ? chain.askedFor({ owner, isUrgent: true }) : undefined;
+    const queries = isHere ? chain.onBehalfOf({ owner, isUrgent: true }) : undefined;
     const signed = { address, text: shown.message, signature };
-    if (!(await isSignedByWallet(signed, asked))) return undefined;
+    if (!(await isSignedByWallet(signed, queries))) return undefined;
     return (await nonces.use(message.nonce)) ? address : undefined;
   }
 

@@ -30,8 +30,8 @@ export class EventEffects {
       );
       if (!row || row.appliedAt !== null) return row?.outcomes ?? [];
       const outcomes: EventOutcome[] = [];
-      for (const told of row.events) {
-        outcomes.push({ type: told.type, effect: await this.#effectOf(db, row, told) });
+      for (const reported of row.events) {
+        outcomes.push({ type: reported.type, effect: await this.#effectOf(db, row, reported) });
       }
       await db.query(
         `UPDATE risc_events SET applied_at = now(), events = '[]', outcomes = $outcomes
@@ -45,22 +45,22 @@ export class EventEffects {
   async #effectOf(
     db: TenantTransaction,
     row: RiscEventRow,
-    told: ReportedEvent,
+    reported: ReportedEvent,
   ): Promise<EventEffect> {
-    if (told.type === EVENT_TYPES.verification) return 'acknowledged';
-    if (told.type === TOKEN_REVOKED) {
-      if (!told.token) return 'ignored';
-      const owner = await removeNamedToken(db, this.#secrets, row.issuer, told.token);
+    if (reported.type === EVENT_TYPES.verification) return 'acknowledged';
+    if (reported.type === TOKEN_REVOKED) {
+      if (!reported.token) return 'ignored';
+      const owner = await removeNamedToken(db, this.#secrets, row.issuer, reported.token);
       if (owner === undefined) return 'unknown';
-      await note(db, { row, told, userId: owner, effect: 'token-removed' });
+      await note(db, { row, reported, userId: owner, effect: 'token-removed' });
       return 'token-removed';
     }
-    const apply = EFFECTS.get(told.type);
+    const apply = EFFECTS.get(reported.type);
     if (!apply) return 'ignored';
-    const subject = await findSubject(db, row, told);
+    const subject = await findSubject(db, row, reported);
     if (!subject) return 'unknown';
-    const effect = await apply({ db, subject, told, at: row.happenedAt });
-    await note(db, { row, told, userId: subject.userId, effect });
+    const effect = await apply({ db, subject, reported, at: row.happenedAt });
+    await note(db, { row, reported, userId: subject.userId, effect });
     return effect;
   }
 }
@@ -69,16 +69,16 @@ async function note(
   db: TenantTransaction,
   noted: {
     readonly row: RiscEventRow;
-    readonly told: ReportedEvent;
+    readonly reported: ReportedEvent;
     readonly userId: string;
     readonly effect: EventEffect;
   },
 ): Promise<void> {
-  const { effect, row, told, userId } = noted;
+  const { effect, row, reported, userId } = noted;
   await recordAudit(db, {
     actor: 'identity-provider',
     userId,
-    action: `security-event.${told.type.split('/').at(-1) ?? ''}`,
+    action: `security-event.${reported.type.split('/').at(-1) ?? ''}`,
     subject: userId,
     detail: { event: row.id, effect },
   });
@@ -87,7 +87,7 @@ async function note(
 interface Effect {
   readonly db: TenantTransaction;
   readonly subject: EventSubject;
-  readonly told: ReportedEvent;
+  readonly reported: ReportedEvent;
   readonly at: Date;
 }
 
@@ -98,7 +98,7 @@ const EFFECTS: ReadonlyMap<string, Apply> = new Map<string, Apply>([
     EVENT_TYPES['account-disabled'],
     async (effect) => {
       await endSessions(effect);
-      if (effect.told.reason !== 'hijacking') return 'signed-out';
+      if (effect.reported.reason !== 'hijacking') return 'signed-out';
       const done = await setSignInBlocked(effect, true);
       // Suspended keys come back with the account.
       await endApiKeys(effect.db, effect.subject.userId, { suspendedToo: false });

@@ -26,7 +26,7 @@ export async function findSubject(
   { issuer, matching }: Pick<RiscEventRow, 'issuer' | 'matching'>,
   { email, sub }: ReportedEvent,
 ): Promise<EventSubject | undefined> {
-  const told = email === undefined ? [] : [email];
+  const reported = email === undefined ? [] : [email];
   const named = matching === 'subject' ? sub : undefined;
   if (named !== undefined) {
     const [linked] = await identitiesOf(db, 'identities', issuer, 'subject', named);
@@ -36,7 +36,7 @@ export async function findSubject(
     if (identity) {
       const { id, label, userId } = identity;
       await lockUser(db, 'id', userId);
-      return { userId, identityIds: [id], emails: [...told, label] };
+      return { userId, identityIds: [id], emails: [...reported, label] };
     }
   }
   if (email === undefined) return undefined;
@@ -47,7 +47,7 @@ export async function findSubject(
   return {
     userId,
     identityIds: identities.map(({ id }) => id),
-    emails: [...told, ...identities.map(({ label }) => label)],
+    emails: [...reported, ...identities.map(({ label }) => label)],
   };
 }
 

@@ -64,8 +64,8 @@ export class ProviderKeys {
   readonly #now: () => number;
   readonly #timeoutMs: number;
   #known: CachedKeys | undefined;
-  #asking: Promise<CachedKeys> | undefined;
-  #askedForUnknownAt = -Infinity;
+  #fetching: Promise<CachedKeys> | undefined;
+  #unknownRequestedAt = -Infinity;
   #failure: { readonly error: KeysUnavailableError; readonly at: number } | undefined;
 
   constructor({
@@ -92,31 +92,31 @@ export class ProviderKeys {
 
   async #fresh(): Promise<CachedKeys> {
     if (this.#known && this.#now() - this.#known.since < KEPT_MS) return this.#known;
-    return this.#ask();
+    return this.#load();
   }
 
   /** Returns keys newer than those without the key id; undefined if there are none yet. */
   async #afterRotation(known: CachedKeys, began: number): Promise<CachedKeys | undefined> {
     if (known.since >= began) return undefined;
     if (this.#known && this.#known !== known) return this.#known;
-    if (this.#asking) return this.#asking;
-    if (this.#now() - this.#askedForUnknownAt < UNKNOWN_KEY_MS) {
+    if (this.#fetching) return this.#fetching;
+    if (this.#now() - this.#unknownRequestedAt < UNKNOWN_KEY_MS) {
       // The failed request might have found the key.
       if (this.#failure) throw this.#failure.error;
       return undefined;
     }
-    this.#askedForUnknownAt = this.#now();
-    return this.#ask();
+    this.#unknownRequestedAt = this.#now();
+    return this.#load();
   }
 
   /** Requests the keys, unless a request has just failed. @throws KeysUnavailableError */
-  #ask(): Promise<CachedKeys> {
-    if (this.#asking) return this.#asking;
+  #load(): Promise<CachedKeys> {
+    if (this.#fetching) return this.#fetching;
     if (this.#failure && this.#now() - this.#failure.at < FAILURE_MS) {
       return Promise.reject(this.#failure.error);
     }
-    this.#asking = this.#fetched().finally(() => (this.#asking = undefined));
-    return this.#asking;
+    this.#fetching = this.#fetched().finally(() => (this.#fetching = undefined));
+    return this.#fetching;
   }
 
   async #fetched(): Promise<CachedKeys> {

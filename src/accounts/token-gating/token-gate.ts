@@ -79,27 +79,27 @@ export class TokenGate {
   #balanceOf(address: Hex, owner: string): Promise<bigint> {
     const kept = this.#balances.get(address);
     if (kept) return kept(owner);
-    const ask = cachedFor(BALANCE_CACHE_MS, (by: string) => this.#readBalance(address, by));
-    setBounded(this.#balances, address, ask, MAX_KEPT);
-    return ask(owner);
+    const readBalance = cachedFor(BALANCE_CACHE_MS, (by: string) => this.#readBalance(address, by));
+    setBounded(this.#balances, address, readBalance, MAX_KEPT);
+    return readBalance(owner);
   }
 
   async #readBalance(address: Hex, owner: string): Promise<bigint> {
-    const { token, node } = this.#asked();
-    return node.askedFor({ owner, isUrgent: true }).tokenBalance(token, address);
+    const { token, node } = this.#configured();
+    return node.onBehalfOf({ owner, isUrgent: true }).tokenBalance(token, address);
   }
 
   async #readDecimals(): Promise<number> {
-    const { token, node } = this.#asked();
+    const { token, node } = this.#configured();
     const call = { address: token, abi: erc20Abi, functionName: 'decimals' } as const;
-    const decimals = await node.askedFor(PLATFORM).read((client) => client.readContract(call));
+    const decimals = await node.onBehalfOf(PLATFORM).read((client) => client.readContract(call));
     if (decimals <= MAX_DECIMALS) return decimals;
     throw new ChainAwayError({
       cause: new RangeError(`The token has ${decimals} decimals: configure another token`),
     });
   }
 
-  #asked(): { readonly token: Hex; readonly node: Chain } {
+  #configured(): { readonly token: Hex; readonly node: Chain } {
     if (!this.#token || !this.#node) throw new NoTokenError();
     return { token: this.#token.address, node: this.#node };
   }

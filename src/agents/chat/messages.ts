@@ -41,7 +41,7 @@ const MAX_BYTES = 64 * 1024 * 1024;
 /** Bytes of a message besides its text: its row and index entries. */
 const MESSAGE_BYTES = 512;
 /** Bytes stored, on average, between two checks of the total. */
-const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
+const CHECK_EVERY_BYTES = 4 * 1024 * 1024;
 
 const TRIM = `
   DELETE FROM messages WHERE agent_id = $agentId AND position <= (
@@ -58,7 +58,7 @@ export async function keepMessage(
 ): Promise<MessageRow> {
   return tenant.transaction(async (db) => {
     await db.Message.bulkCreate([message], { ignoreDuplicates: true });
-    if (Math.random() * LOOK_EVERY_BYTES < turnBytes + 2 * MESSAGE_BYTES) {
+    if (Math.random() * CHECK_EVERY_BYTES < turnBytes + 2 * MESSAGE_BYTES) {
       await db.query(TRIM, { agentId: message.agentId, most: MAX_BYTES });
     }
     return db.Message.getByPk(message.id);

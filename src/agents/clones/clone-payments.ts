@@ -54,9 +54,9 @@ export class ClonePayments {
     const { confirmations, treasury } = chain;
     if (treasury === undefined) throw new ChainAwayError();
     // Read before the receipt, so that the depth is not overestimated.
-    const asked = node.askedFor({ owner: userId, isUrgent: false });
-    const latest = await asked.blockNumber();
-    const receipt = await asked.receipt(hash as Hex); // its form was checked when it was claimed
+    const queries = node.onBehalfOf({ owner: userId, isUrgent: false });
+    const latest = await queries.blockNumber();
+    const receipt = await queries.receipt(hash as Hex); // its form was checked when it was claimed
     if (!receipt) {
       return latest >= Number(block) + confirmations + MISSED_BLOCKS ? TAKEN_BACK : 'waiting';
     }

@@ -106,7 +106,7 @@ export class Clones {
     this.#parts = parts;
     this.#isChainThere = cachedFor(SEEN_MS, async () => {
       try {
-        await parts.node.askedFor(PLATFORM).blockNumber();
+        await parts.node.onBehalfOf(PLATFORM).blockNumber();
         return true;
       } catch (error) {
         if (error instanceof ChainAwayError) return false;
@@ -125,9 +125,9 @@ export class Clones {
    * @throws BadRequestError, NotFoundError, ChainAwayError, PaymentUsedError, PaymentNotFoundError,
    * PaymentInvalidError; the errors of `createAgent`
    */
-  async request(by: Requester, asked: CloneRequest): Promise<Cloned> {
+  async request(by: Requester, requested: CloneRequest): Promise<Cloned> {
     const { chain, database, enabled, node } = this.#parts;
-    const { paymentProof: proof } = asked;
+    const { paymentProof: proof } = requested;
     if (proof.chainId !== node.chainId) {
       throw new BadRequestError(`paymentProof.chainId must be ${node.chainId}`);
     }
@@ -135,11 +135,11 @@ export class Clones {
       throw new BadRequestError('paymentProof.timestamp is in the future');
     }
     if (!enabled) throw new UnavailableError('Provisioning is disabled');
-    const parent = await getAgent(by.tenant, asked.parentAgentId);
+    const parent = await getAgent(by.tenant, requested.parentAgentId);
     const owner = database.asUser(parent.userId);
     const hash = hexOf(proof.transactionHash);
     const earlier = await owner.transaction((db) => this.#findPaid(db, hash));
-    const same = earlier && isSame(earlier, asked) ? earlier : undefined;
+    const same = earlier && isSame(earlier, requested) ? earlier : undefined;
     const isAgain = same !== undefined && (await owner.transaction((db) => hasFailed(db, same)));
     if (same && same.agent.id === by.idempotencyId && !isAgain) return same;
 
@@ -149,26 +149,26 @@ export class Clones {
     }
     const { treasury } = chain;
     if (treasury === undefined) throw new ChainAwayError();
-    const receipt = await this.#askedFor(parent.userId).receipt(hash);
+    const receipt = await this.#onBehalfOf(parent.userId).receipt(hash);
     if (!isAgain && (earlier || (await this.#isClaimed(hash)))) {
       throw new PaymentUsedError(same?.agent.id);
     }
     if (!receipt) throw new PaymentNotFoundError();
-    await this.#judge(owner, asked, { receipt, treasury, isAgain });
+    await this.#judge(owner, requested, { receipt, treasury, isAgain });
     return isAgain
       ? this.#again(by, owner, same, receipt)
-      : this.#create(by, owner, { parent, asked, receipt, hash });
+      : this.#create(by, owner, { parent, requested, receipt, hash });
   }
 
   async #create(
     by: Requester,
     owner: TenantDatabase,
     {
-      asked,
+      requested,
       hash,
       parent,
       receipt,
-    }: { parent: AgentRow; asked: CloneRequest; receipt: Receipt; hash: Hex },
+    }: { parent: AgentRow; requested: CloneRequest; receipt: Receipt; hash: Hex },
   ): Promise<Cloned> {
     const { engines, node, secrets } = this.#parts;
     const { idempotencyId: id, requestId } = by;
@@ -182,14 +182,14 @@ export class Clones {
       const agent = await insertAgent(db, secrets, {
         id,
         userId,
-        name: asked.name,
+        name: requested.name,
         plan,
         model,
         aiProvider,
         config,
         image,
         parentAgentId,
-        generation: asked.generation + 1,
+        generation: requested.generation + 1,
         on: parent.host,
         notOn,
         requestId,
@@ -202,10 +202,10 @@ export class Clones {
         id,
         userId,
         parentAgentId,
-        specialization: asked.specialization,
+        specialization: requested.specialization,
         ...paid,
-        payer: hexOf(asked.paymentProof.from),
-        amount: String(asked.paymentProof.amount),
+        payer: hexOf(requested.paymentProof.from),
+        amount: String(requested.paymentProof.amount),
         block: String(receipt.blockNumber),
         requestedBy: by.actor,
         requestId,
@@ -213,12 +213,14 @@ export class Clones {
       return { agent, clone };
     };
     try {
-      return await translateNameConflict(asked, () => owner.transaction(insert));
+      return await translateNameConflict(requested, () => owner.transaction(insert));
     } catch (error) {
       if (!violates(error, 'payment_claims_pkey')) throw error;
       const earlier = await owner.transaction((db) => this.#findPaid(db, hash));
       if (earlier?.agent.id === id) return earlier;
-      throw new PaymentUsedError(earlier && isSame(earlier, asked) ? earlier.agent.id : undefined);
+      throw new PaymentUsedError(
+        earlier && isSame(earlier, requested) ? earlier.agent.id : undefined,
+      );
     }
   }
 
@@ -246,24 +248,25 @@ export class Clones {
 
   async #judge(
     owner: TenantDatabase,
-    asked: CloneRequest,
+    requested: CloneRequest,
     paid: { readonly receipt: Receipt; readonly treasury: Hex; readonly isAgain: boolean },
   ): Promise<void> {
     const { isAgain, receipt, treasury } = paid;
-    const { amount, from, timestamp, to } = asked.paymentProof;
+    const { amount, from, timestamp, to } = requested.paymentProof;
     const fault = paymentFaultOf(receipt, { payer: hexOf(from), amount, treasury });
     // The recipient that the caller states ranks among the faults found on the chain.
     const isElsewhere = fault !== 'reverted' && fault !== 'wrong_token' && hexOf(to) !== treasury;
     if (isElsewhere) throw new PaymentInvalidError('wrong_recipient');
     if (fault) throw new PaymentInvalidError(fault);
-    if (await this.#isSettlement(asked.paymentProof)) throw new PaymentInvalidError('wrong_sender');
-    const block = await this.#askedFor(owner.userId ?? '').block(receipt.blockNumber);
+    if (await this.#isSettlement(requested.paymentProof))
+      throw new PaymentInvalidError('wrong_sender');
+    const block = await this.#onBehalfOf(owner.userId ?? '').block(receipt.blockNumber);
     if (!block) throw new PaymentNotFoundError();
     // A claimed payment was in time; a reorganization may mine it again much later.
     if (!isAgain && Math.abs(block.timestamp - timestamp) > MAX_FROM_BLOCK) {
       throw new PaymentInvalidError('timestamp');
     }
-    if (!(await this.#isOfOwner(owner, asked))) throw new PaymentInvalidError('not_linked');
+    if (!(await this.#isOfOwner(owner, requested))) throw new PaymentInvalidError('not_linked');
   }
 
   /**
@@ -281,21 +284,21 @@ export class Clones {
     return payments.some(({ cause }) => sessionOf(cause) !== undefined);
   }
 
-  async #isOfOwner(owner: TenantDatabase, asked: CloneRequest): Promise<boolean> {
+  async #isOfOwner(owner: TenantDatabase, requested: CloneRequest): Promise<boolean> {
     const { node, settings } = this.#parts;
-    const { from, signature } = asked.paymentProof;
+    const { from, signature } = requested.paymentProof;
     const address = hexOf(from);
     const linked = await owner.transaction((db) => ownWallets(db, owner.userId ?? ''));
     if (linked.includes(address)) return true;
     if (settings.payerProof === 'linked') return linked.length === 0;
     if (signature === undefined) return false;
-    const text = clonePaymentText(node.chainId, asked);
+    const text = clonePaymentText(node.chainId, requested);
     const signed = { address, text, signature: hexOf(signature) };
-    return isSignedByWallet(signed, this.#askedFor(owner.userId ?? ''));
+    return isSignedByWallet(signed, this.#onBehalfOf(owner.userId ?? ''));
   }
 
-  #askedFor(userId: string) {
-    return this.#parts.node.askedFor({ owner: userId, isUrgent: true });
+  #onBehalfOf(userId: string) {
+    return this.#parts.node.onBehalfOf({ owner: userId, isUrgent: true });
   }
 
   #limitOf(parent: AgentRow): (db: TenantTransaction) => Promise<number> {

@@ -151,7 +151,7 @@ export class AgentEmails {
     const { authservId, requiresProof: isRequired } = this.#parts.settings;
     if (!isProven(headers, sender, { authservId, isRequired })) return refuse('sender');
     if (isAutomatic(headers)) return refuse('automatic');
-    if (!(await this.#mayAsk(agent, sender))) return refuse('sender');
+    if (!(await this.#mayCommand(agent, sender))) return refuse('sender');
     const skip = (reason: string) => this.#end(id, 'received', 'skipped', reason);
     if (!(await this.#hasPlan(agent))) return skip("The agent's owner has no plan");
     const [subject, body] = [subjectOf(mail), textOf(mail)];
@@ -189,7 +189,7 @@ export class AgentEmails {
   }
 
   /** Reports whether a sender may still write: the owner's address may have changed since. */
-  async #mayAsk({ userId }: AgentRef, sender: string): Promise<boolean> {
+  async #mayCommand({ userId }: AgentRef, sender: string): Promise<boolean> {
     if (isListed(sender, this.#parts.settings)) return true;
     const owner = await this.#query(
       'SELECT FROM users WHERE id = $userId AND email = $sender AND email_verified_at IS NOT NULL',

@@ -32,46 +32,49 @@ export class AgentFiles implements Files, Memory {
   }
 
   tree(depth: number, signal?: AbortSignal) {
-    return this.#ask({ what: 'tree', depth }, signal);
+    return this.#request({ what: 'tree', depth }, signal);
   }
 
   read(path: string) {
-    return this.#ask({ what: 'read', path });
+    return this.#request({ what: 'read', path });
   }
 
   write(path: string, content: string, { etag, signal }: WriteOptions = {}) {
-    return this.#ask({ what: 'write', path, content, ...(etag !== undefined && { etag }) }, signal);
+    return this.#request(
+      { what: 'write', path, content, ...(etag !== undefined && { etag }) },
+      signal,
+    );
   }
 
   append(path: string, content: string, { etag, signal }: WriteOptions = {}) {
-    return this.#ask({ what: 'append', path, content, etag }, signal);
+    return this.#request({ what: 'append', path, content, etag }, signal);
   }
 
   memoryFiles(signal?: AbortSignal) {
-    return this.#ask({ what: 'memory' }, signal);
+    return this.#request({ what: 'memory' }, signal);
   }
 
   findInMemory(query: string, signal?: AbortSignal) {
-    return this.#ask({ what: 'search', query }, signal);
+    return this.#request({ what: 'search', query }, signal);
   }
 
   gitStatus(signal?: AbortSignal) {
-    return this.#ask({ what: 'status' }, signal);
+    return this.#request({ what: 'status' }, signal);
   }
 
   gitDiff(path?: string, signal?: AbortSignal) {
-    return this.#ask({ what: 'diff', path }, signal);
+    return this.#request({ what: 'diff', path }, signal);
   }
 
   gitLog(limit: number, signal?: AbortSignal) {
-    return this.#ask({ what: 'log', limit }, signal);
+    return this.#request({ what: 'log', limit }, signal);
   }
 
   gitSync(message?: string, signal?: AbortSignal) {
-    return this.#ask({ what: 'sync', message }, signal);
+    return this.#request({ what: 'sync', message }, signal);
   }
 
-  async #ask<C extends WorkspaceCall>(
+  async #request<C extends WorkspaceCall>(
     call: C,
     signal = new AbortController().signal,
   ): Promise<WorkspaceAnswers[C['what']]> {

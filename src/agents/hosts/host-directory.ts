@@ -110,13 +110,13 @@ export class HostDirectory {
     const unreachable: string[] = [];
     const { limit } = options;
     // One extra entry shows whether there is a next page.
-    const asked = { ...options, limit: limit + 1 };
+    const page = { ...options, limit: limit + 1 };
     const [own = [], ...lists] = await Promise.all([
-      this.#local?.instances(asked),
+      this.#local?.instances(page),
       ...others.map(async ({ id, url }) => {
         try {
           if (!url) throw this.#withoutAddress(id);
-          return await this.#remote(id, url).instances(asked);
+          return await this.#remote(id, url).instances(page);
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
           unreachable.push(id);

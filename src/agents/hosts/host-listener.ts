@@ -275,14 +275,14 @@ async function* withPulses<T>(
     for (let next = items.next(); ;) {
       const waiting = new AbortController();
       const pulse = delay(everyMs, undefined, { signal: waiting.signal }).catch(() => undefined);
-      const heard = await Promise.race([next, pulse]).finally(() => waiting.abort());
+      const received = await Promise.race([next, pulse]).finally(() => waiting.abort());
       signal.throwIfAborted();
-      if (heard === undefined) {
+      if (received === undefined) {
         yield PULSE;
-      } else if (heard.done === true) {
+      } else if (received.done === true) {
         return;
       } else {
-        yield heard.value;
+        yield received.value;
         next = items.next();
       }
     }

@@ -21,7 +21,7 @@ import { gatewayFailures } from '../../docker/containers/gateway-probe.js';
 import type { DockerHost } from '../../docker/containers/docker-host.js';
 import type { WorkspaceSpec } from '../../docker/containers/helper-container.js';
 import { HelperGoneError } from '../../docker/containers/helper-line.js';
-import type { AskOptions } from '../../docker/containers/workspace-helpers.js';
+import type { RequestOptions } from '../../docker/containers/workspace-helpers.js';
 import type { Database } from '../../platform/database/database.js';
 import {
   BadGatewayError,
@@ -148,13 +148,13 @@ export class LocalHost implements HostAccess {
 
   async instances({ stats, userId, limit, after }: Instances): Promise<Instance[]> {
     const all = await this.#parts.docker.containers.list();
-    const asked = all
+    const counted = all
       .filter((each) => userId === undefined || each.userId === userId)
       .filter(({ agentId }) => after === undefined || agentId > after)
       .sort(byAgent)
       .slice(0, limit);
     return Promise.all(
-      asked.map(async (each) => {
+      counted.map(async (each) => {
         const isMeasured = stats && each.status === 'running';
         const measure = () => this.stats(each.agentId);
         return {
@@ -199,7 +199,7 @@ export class LocalHost implements HostAccess {
     const ends = { signal, still };
     return call.what === 'sync'
       ? this.#synced(program, spec, call, ends)
-      : docker.workspaces.ask(program, spec, call, ends);
+      : docker.workspaces.call(program, spec, call, ends);
   }
 
   /** Commits the workspace, then pushes over the agent's own network if the workspace has an origin. */
@@ -207,7 +207,7 @@ export class LocalHost implements HostAccess {
     program: string,
     spec: WorkspaceSpec,
     call: WorkspaceCall,
-    ends: AskOptions,
+    ends: RequestOptions,
   ): Promise<string> {
     const { allow, docker } = this.#parts;
     const { agentId } = spec;
@@ -215,7 +215,7 @@ export class LocalHost implements HostAccess {
     this.#syncing.add(agentId);
     const late = AbortSignal.timeout(GIT_MS);
     try {
-      const answer = await docker.workspaces.ask(program, spec, call, ends);
+      const answer = await docker.workspaces.call(program, spec, call, ends);
       const synced = readAnswer('sync', tryParseJson(answer));
       // A push error at this point means that there is no usable origin.
       const isLeft = synced?.committed === true && synced.pushError === undefined;
@@ -223,7 +223,7 @@ export class LocalHost implements HostAccess {
       const commit = { hash: synced.hash, allow: allow.entries };
       const signal = AbortSignal.any([ends.signal, late]);
       const pushed = await docker.workspaces.push(program, spec, commit, { ...ends, signal }).then(
-        (told) => pushedBy(tryParseJson(told)),
+        (line) => pushedBy(tryParseJson(line)),
         (error: unknown) => {
           ends.signal.throwIfAborted();
           return { pushed: false, pushError: late.aborted ? NOT_IN_TIME : whyNotPushed(error) };

@@ -116,8 +116,8 @@ export class AgentOperations {
       this.#parts.aiProvider,
     );
     const { config } = change;
-    const isAsked = Object.values(change).some((each) => each !== undefined);
-    if (!isAsked) return { agent, run: undefined, plan, aiProvider, isAsked };
+    const isRequested = Object.values(change).some((each) => each !== undefined);
+    if (!isRequested) return { agent, run: undefined, plan, aiProvider, isRequested };
     const wanted = config && withInstalled(config, await installedSkills(by.tenant, agent.id));
     const changed = { ...agent, aiProvider, config: wanted ?? agent.config };
     const limited = await this.#judge(by, agent, changed);
@@ -126,7 +126,7 @@ export class AgentOperations {
       ...(await this.#operate(by, agent, 'configure', { input })),
       plan,
       aiProvider,
-      isAsked,
+      isRequested,
     };
   }
 
@@ -283,14 +283,14 @@ export class AgentOperations {
     const isKept = operationRules(kind).onRefusal === 'kept';
     try {
       const supervised = supervisedOf(agent);
-      const asked = await supervisors.request(supervised, kind, operationId, row.requestedAt);
-      const isOther = asked.operationId !== operationId;
+      const requested = await supervisors.request(supervised, kind, operationId, row.requestedAt);
+      const isOther = requested.operationId !== operationId;
       // The call may have taken so long that a worker has withdrawn the request.
       if (!isOther && !isKept && !(await admitOperation(tenant, id))) {
         throw new UnavailableError('The request took too long: retry');
       }
-      if (!isOther || (await this.#join(tenant, row, asked.operationId))) {
-        return { agent, kind, ...asked };
+      if (!isOther || (await this.#join(tenant, row, requested.operationId))) {
+        return { agent, kind, ...requested };
       }
     } catch (error) {
       // The supervisor may have admitted the operation although the call failed: only an operation that has

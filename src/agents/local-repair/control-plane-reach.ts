@@ -52,12 +52,12 @@ class Part {
 
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const isThere = await this.#ask(signal);
+      const isThere = await this.#probe(signal);
       await pause(jittered(isThere ? this.#everyMs : this.#everyMs * AWAY_SHARE), signal);
     }
   }
 
-  async #ask(signal: AbortSignal): Promise<boolean> {
+  async #probe(signal: AbortSignal): Promise<boolean> {
     const began = performance.now();
     const over = new AbortController();
     try {

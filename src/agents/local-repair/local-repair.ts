@@ -24,12 +24,12 @@ import type { ControlPlaneReach } from './control-plane-reach.js';
 
 /** Milliseconds between two checks of who is in charge, and between two checks of all containers. */
 const TICK_MS = 1_000;
-const LOOK_MS = 5_000;
+const CHECK_MS = 5_000;
 
 const RESTART_MS = 5_000;
 
 /** Longest pause before a supervisor is notified again of local changes. */
-const LAST_TELL_MS = 10 * 60_000;
+const MAX_NOTIFY_PAUSE_MS = 10 * 60_000;
 
 const MAX_DEATHS = 10_000;
 
@@ -37,13 +37,13 @@ const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
 export interface LocalRepairTimes extends RepairTimes {
   /** Milliseconds between two probes of the control plane. */
-  readonly ask: number;
+  readonly probe: number;
   /** Milliseconds without the control plane after which agents are repaired locally. */
   readonly away: number;
   /** Milliseconds before an agent is retried after a temporary failure. */
   readonly again: number;
   /** Milliseconds before a supervisor is notified again of local changes; doubles each time. */
-  readonly tell: number;
+  readonly notify: number;
 }
 
 export interface LocalRepairDependencies extends LocalWatchdogDependencies {
@@ -56,11 +56,11 @@ export interface LocalRepairDependencies extends LocalWatchdogDependencies {
   readonly times: LocalRepairTimes;
   readonly mayAct: () => boolean;
   /** Notifies an agent's supervisor so that it reads the local changes. */
-  readonly tell: (agent: Pick<AgentRef, 'agentId' | 'userId'>) => Promise<void>;
+  readonly notify: (agent: Pick<AgentRef, 'agentId' | 'userId'>) => Promise<void>;
 }
 
 /** Time of the next notification to a supervisor, by the monotonic clock, and the pause before it. */
-interface Telling {
+interface Notifying {
   readonly next: number;
   readonly pause: number;
 }
@@ -68,15 +68,15 @@ interface Telling {
 /** Keeps a host's agents running while the control plane is unreachable. */
 export class LocalRepair {
   readonly #dependencies: LocalRepairDependencies;
-  #isHeard = false;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  #isReached = false;
+  #checkedAt = Number.NEGATIVE_INFINITY;
   #isInCharge = false;
   readonly #deaths = new Map<string, ContainerDeath>();
   /** Agents that cannot be repaired locally, with the monotonic time of the next try; cleared by any change. */
   readonly #left = new Map<string, number>();
   /** Monotonic time of the next health check of each running agent. */
   readonly #checks = new Map<string, number>();
-  #notified = new Map<string, Telling>();
+  #notified = new Map<string, Notifying>();
   readonly #running = new Set<Promise<void>>();
 
   constructor(dependencies: LocalRepairDependencies) {
@@ -97,21 +97,21 @@ export class LocalRepair {
         for await (const event of docker.events(signal)) {
           if (event.kind === 'death') {
             setBounded(this.#deaths, event.agentId, event, MAX_DEATHS);
-            if (this.#isInCharge) this.#lookedAt = Number.NEGATIVE_INFINITY;
+            if (this.#isInCharge) this.#checkedAt = Number.NEGATIVE_INFINITY;
           } else if (event.kind === 'lost') {
-            this.#isHeard = false;
+            this.#isReached = false;
             absences.began(Date.now() - ENGINE_SHUTDOWN_MS);
           } else {
             const { lostAt } = event;
             absences.ended(lostAt === undefined ? 0 : lostAt - ENGINE_SHUTDOWN_MS);
             this.#left.clear();
-            this.#isHeard = true;
+            this.#isReached = true;
             log.debug('local repair receives Docker events');
           }
         }
       } catch (error) {
         log.error({ err: error }, "following Docker's events failed, retrying");
-        this.#isHeard = false;
+        this.#isReached = false;
         absences.began(Date.now() - ENGINE_SHUTDOWN_MS);
         await pause(jittered(RESTART_MS), signal);
       }
@@ -123,8 +123,8 @@ export class LocalRepair {
     for (; !signal.aborted; await pause(jittered(TICK_MS), signal)) {
       try {
         this.#takeCharge();
-        if (this.#isInCharge) await this.#lookAtAll(signal);
-        else this.#tellAll();
+        if (this.#isInCharge) await this.#checkAll(signal);
+        else this.#notifyAll();
       } catch (error) {
         const isDockers =
           error instanceof DockerUnavailableError || error instanceof DockerRefusedError;
@@ -147,9 +147,9 @@ export class LocalRepair {
     else log.info('supervisors are reachable again');
   }
 
-  async #lookAtAll(signal: AbortSignal): Promise<void> {
-    if (!this.#isHeard || performance.now() - this.#lookedAt < LOOK_MS) return;
-    this.#lookedAt = performance.now();
+  async #checkAll(signal: AbortSignal): Promise<void> {
+    if (!this.#isReached || performance.now() - this.#checkedAt < CHECK_MS) return;
+    this.#checkedAt = performance.now();
     const { docker, guard, journal } = this.#dependencies;
     const running = await docker.containers.running();
     for (const entry of journal.entries()) {
@@ -197,7 +197,7 @@ export class LocalRepair {
       if (error instanceof DockerUnavailableError) return; // retried when Docker is available again
       if (error instanceof Error && error.name === 'AbortError') return;
       const { message: reason } = error instanceof Error ? error : { message: String(error) };
-      const isTold = this.#left.has(agentId);
+      const isLeft = this.#left.has(agentId);
       if (error instanceof NotLocallyRepairableError) {
         this.#left.set(agentId, Infinity);
         log.warn(
@@ -208,14 +208,14 @@ export class LocalRepair {
       }
       // For example, a restarted host does not know yet if its networks are guarded.
       this.#left.set(agentId, performance.now() + times.again);
-      if (isTold) return;
+      if (isLeft) return;
       log.error({ err: error, agentId }, 'an agent cannot be repaired locally yet, retrying');
     }
   }
 
   /** Notifies supervisors until they have read the local changes. */
-  #tellAll(): void {
-    const { guard, journal, log, reach, tell, times } = this.#dependencies;
+  #notifyAll(): void {
+    const { guard, journal, log, reach, notify, times } = this.#dependencies;
     if (reach.awayForMs > 0) return;
     const now = performance.now();
     const before = this.#notified;
@@ -225,15 +225,15 @@ export class LocalRepair {
       const last = before.get(agentId) ?? { next: 0, pause: 0 };
       this.#notified.set(agentId, last);
       if (phase === 'held' || guard.isBusy(agentId) || now < last.next) continue;
-      const longer = Math.min(Math.max(last.pause * 2, times.tell), LAST_TELL_MS);
+      const longer = Math.min(Math.max(last.pause * 2, times.notify), MAX_NOTIFY_PAUSE_MS);
       this.#notified.set(agentId, { next: now + longer, pause: longer });
-      const telling = limiter
-        .run({ owner: userId }, () => tell({ agentId, userId }))
+      const notifying = limiter
+        .run({ owner: userId }, () => notify({ agentId, userId }))
         .catch((error: unknown) =>
           log.warn({ err: error, agentId }, 'notifying a supervisor failed'),
         )
-        .finally(() => this.#running.delete(telling));
-      this.#running.add(telling);
+        .finally(() => this.#running.delete(notifying));
+      this.#running.add(notifying);
     }
   }
 }

@@ -28,10 +28,10 @@ import type { HostJournal } from './host-journal.js';
 import { withPast, type JournalEntry } from './journal-entry.js';
 
 /** Milliseconds between two checks of a starting container. */
-const STARTING_LOOK_MS = 1_000;
+const STARTING_CHECK_MS = 1_000;
 
 /** Milliseconds that a failed agent gets to answer a second check, as a supervisor allows. */
-const SECOND_LOOK_MS = 2_000;
+const SECOND_PROBE_MS = 2_000;
 
 /** Milliseconds: an observed end and a recorded end further apart than this count as two. */
 const SAME_END_MS = 5_000;
@@ -85,16 +85,16 @@ export class LocalWatchdog {
 
   /**
    * Starts, repairs or leaves the agent, or continues an earlier process's repair; true if it is healthy now.
-   * @param heard Docker's last event for a container's end, if any.
+   * @param reported Docker's last event for a container's end, if any.
    * @throws NotLocallyRepairableError, DockerUnavailableError
    */
   async attend(
     absences: readonly DockerAbsence[],
-    heard: ContainerDeath | undefined,
+    reported: ContainerDeath | undefined,
   ): Promise<boolean> {
     const container = await this.#container();
     if (container.status === 'running' || container.status === 'paused') await this.#attendLiving();
-    else await this.#attendEnded(container, absences, heard);
+    else await this.#attendEnded(container, absences, reported);
     return this.#isWell;
   }
 
@@ -102,7 +102,7 @@ export class LocalWatchdog {
     const { phase, memory, past } = this.#entry;
     if (past.length > 0 && memory.state === 'starting') return this.#awaitUp();
     if (past.length > 0 && phase === 'started') return this.#verifyAttempt();
-    const seen = await this.#lookTwice();
+    const seen = await this.#observeTwice();
     const isPast = past.length > 0 && memory.state !== 'running';
     if (seen.health === 'healthy' && isPast) return this.#recover('healthy');
     if (seen.health !== 'unhealthy' || !this.#dependencies.settings.autoRepair) return;
@@ -115,21 +115,21 @@ export class LocalWatchdog {
   }
 
   /** Checks again before an unhealthy result counts. */
-  async #lookTwice(): Promise<Observation> {
-    const seen = await this.#look();
-    return seen.health === 'unhealthy' ? this.#look(SECOND_LOOK_MS) : seen;
+  async #observeTwice(): Promise<Observation> {
+    const seen = await this.#observe();
+    return seen.health === 'unhealthy' ? this.#observe(SECOND_PROBE_MS) : seen;
   }
 
   async #attendEnded(
     container: ContainerState,
     absences: readonly DockerAbsence[],
-    heard: ContainerDeath | undefined,
+    reported: ContainerDeath | undefined,
   ): Promise<void> {
     const { phase, memory } = this.#entry;
     if (container.status !== 'exited') {
       throw new NotLocallyRepairableError(`The container is ${container.status}`);
     }
-    const end = endIn(container, heard);
+    const end = endIn(container, reported);
     const absence = absenceAt(absences, end.at);
     if (absence) return this.#comeBack(absence);
     if (memory.state === 'crash_loop') return;
@@ -213,7 +213,7 @@ export class LocalWatchdog {
     const { settings, times } = this.#dependencies;
     await this.#wait(Math.max(0, times.grace - runningForMs(await this.#container())));
     for (let check = 1; ;) {
-      const seen = await this.#look();
+      const seen = await this.#observe();
       if (seen.health === 'healthy') return this.#recover('repaired');
       // Still starting is not a failure; the wait is limited to a few minutes.
       const isStarting = seen.health === 'starting';
@@ -262,19 +262,19 @@ export class LocalWatchdog {
   }
 
   async #settle(forMs: number): Promise<Observation> {
-    for (const until = performance.now() + forMs; ; await this.#wait(STARTING_LOOK_MS)) {
-      const seen = await this.#look();
+    for (const until = performance.now() + forMs; ; await this.#wait(STARTING_CHECK_MS)) {
+      const seen = await this.#observe();
       if (seen.health !== 'starting' || performance.now() >= until) return seen;
     }
   }
 
-  async #look(timeoutMs?: number): Promise<Observation> {
+  async #observe(timeoutMs?: number): Promise<Observation> {
     const { port } = await this.#container();
     if (port === undefined)
       throw new NotLocallyRepairableError('The container has no published port');
     const { docker, progress } = this.#dependencies;
-    const eyes = { containers: docker.containers, progress };
-    const seen = await observeAgent(eyes, this.#entry.agentId, port, timeoutMs);
+    const observer = { containers: docker.containers, progress };
+    const seen = await observeAgent(observer, this.#entry.agentId, port, timeoutMs);
     this.#isWell = seen.health === 'healthy';
     return seen;
   }
@@ -313,12 +313,12 @@ function reasonOf({ reason }: Observation): string {
  * Returns the end of a container. Docker's event distinguishes a stop from a kill; only the
  * container's state includes a lack of memory that Docker reported after the event.
  */
-function endIn(container: ContainerState, heard: ContainerDeath | undefined): End {
+function endIn(container: ContainerState, reported: ContainerDeath | undefined): End {
   const { exitCode = null, finishedAt, id } = container;
   const death = deathCauseOf(container);
   const at = finishedAt === undefined ? 0 : Date.parse(finishedAt);
-  const isThis = heard?.containerId === id && Math.abs(heard.at - at) < SAME_END_MS;
-  const cause = isThis && death !== 'oom' ? heard.cause : death;
+  const isThis = reported?.containerId === id && Math.abs(reported.at - at) < SAME_END_MS;
+  const cause = isThis && death !== 'oom' ? reported.cause : death;
   const oomKilled = cause === 'oom';
   const reason = describeEnd({ ...container, oomKilled });
   return { at, cause, reason, crash: { exitCode, oomKilled } };

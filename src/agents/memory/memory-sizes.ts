@@ -10,7 +10,7 @@ import type { AgentRef } from '../../types/agent-ref.js';
 import { isStoragePlan, STORAGE_LIMITS, STORAGE_PLANS } from '../../types/plans.js';
 
 /** Shares of the memory limit at which users are notified, and below which the notification is reset. */
-const TOLD_AT = 0.8;
+const NOTIFIED_FROM = 0.8;
 const FORGOTTEN_AT = 0.7;
 
 export class MemoryFullError extends Error {
@@ -208,8 +208,9 @@ export class MemorySizes {
       const bytes = Math.max(use.bytes, Number(least.bytes));
       const files = Math.max(use.files, Number(least.files));
       const share = this.#shareOf({ bytes, files, storage });
-      const isTold = share >= TOLD_AT || (row.notifiedAt !== null && share >= FORGOTTEN_AT);
-      const notifiedAt = isTold ? (row.notifiedAt ?? measuredAt) : null;
+      const isNotified =
+        share >= NOTIFIED_FROM || (row.notifiedAt !== null && share >= FORGOTTEN_AT);
+      const notifiedAt = isNotified ? (row.notifiedAt ?? measuredAt) : null;
       const measured = {
         bytes: String(bytes),
         files: String(files),
@@ -217,7 +218,7 @@ export class MemorySizes {
         notifiedAt,
       };
       await db.AgentVolume.update(measured, { where });
-      if (row.notifiedAt !== null || !isTold || share >= 1) return;
+      if (row.notifiedAt !== null || !isNotified || share >= 1) return;
       const id = randomUUID();
       await requestNotification(db, {
         id,

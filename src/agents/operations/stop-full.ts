@@ -19,12 +19,12 @@ export async function stopFullAgent(
   const id = randomUUID();
   const by = { actor: ACTOR, requestId: id };
   const row = await requestOperation(tenant, agent, { id, kind: 'stop', by, input: { reason } });
-  let isAsked = false;
+  let isRequested = false;
   try {
-    const asked = await supervisors.request(supervisedOf(agent), 'stop', id, row.requestedAt);
+    const requested = await supervisors.request(supervisedOf(agent), 'stop', id, row.requestedAt);
     // Another operation already stops the agent.
-    isAsked = asked.operationId === id;
+    isRequested = requested.operationId === id;
   } finally {
-    if (!isAsked) await withdrawOperation(tenant, id);
+    if (!isRequested) await withdrawOperation(tenant, id);
   }
 }

@@ -9,7 +9,7 @@ import { supervisedOf, type Supervised } from './supervisors.js';
 const UNSEEN_INTERVALS = 3;
 
 /** Agents per pass that are checked for blocking parts of a supervisor. */
-const MAX_ASKED_FOR_PARTS = 200;
+const MAX_REQUESTED_PARTS = 200;
 
 /** `missing` and `stuck` supervisors are restarted. */
 export type SupervisorFound = 'moves' | 'missing' | 'stuck';
@@ -87,7 +87,7 @@ export async function ensureSupervisors(
 /** Returns the agents of one pass from a random one on, so that several passes check all. */
 function someOf(agents: readonly AgentRow[]): readonly AgentRow[] {
   const first = Math.floor(Math.random() * agents.length);
-  return [...agents.slice(first), ...agents.slice(0, first)].slice(0, MAX_ASKED_FOR_PARTS);
+  return [...agents.slice(first), ...agents.slice(0, first)].slice(0, MAX_REQUESTED_PARTS);
 }
 
 /** Reports whether an agent is unseen too long; crash loops are left to an operator. */

@@ -42,8 +42,8 @@ export class ScheduledTasks {
    * Creates a task. @throws BadRequestError for its times; NotFoundError without the agent; ConflictError with
    * `current` and `limit` at the limit of tasks
    */
-  async create(by: Requester, asked: NewTask): Promise<ScheduledTaskRow> {
-    const { agentId, enabled = true, message, name, schedule, timezone = 'UTC' } = asked;
+  async create(by: Requester, requested: NewTask): Promise<ScheduledTaskRow> {
+    const { agentId, enabled = true, message, name, schedule, timezone = 'UTC' } = requested;
     const setting = { schedule, timezone, enabled };
     const onceAt = usableTimes(setting, Date.now());
     const id = randomUUID();

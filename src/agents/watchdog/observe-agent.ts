@@ -20,28 +20,28 @@ export interface ObservationDependencies {
 }
 
 export async function observeAgent(
-  eyes: ObservationDependencies,
+  observer: ObservationDependencies,
   agentId: string,
   port: number,
   timeoutMs: number = PROBE_TIMEOUT_MS,
 ): Promise<Observation> {
-  const container = await eyes.containers.inspect(agentId);
+  const container = await observer.containers.inspect(agentId);
   const observedAt = new Date().toISOString();
-  if (container?.status !== 'running') return unwell(eyes, container, undefined, observedAt);
+  if (container?.status !== 'running') return unwell(observer, container, undefined, observedAt);
   const probe = await gatewayHealth(port, { timeoutMs });
-  return probe.healthy ? healthy(observedAt) : unwell(eyes, container, probe, observedAt);
+  return probe.healthy ? healthy(observedAt) : unwell(observer, container, probe, observedAt);
 }
 
 /** Observes an agent that was healthy: only probes the gateway, because Docker reports exits separately. */
 export async function observeHealthyAgent(
-  eyes: ObservationDependencies,
+  observer: ObservationDependencies,
   agentId: string,
   port: number,
 ): Promise<Observation> {
   const observedAt = new Date().toISOString();
   const probe = await gatewayHealth(port, { timeoutMs: PROBE_TIMEOUT_MS });
   if (probe.healthy) return healthy(observedAt);
-  return unwell(eyes, await eyes.containers.inspect(agentId), probe, observedAt);
+  return unwell(observer, await observer.containers.inspect(agentId), probe, observedAt);
 }
 
 function healthy(observedAt: string): Observation {

@@ -6,7 +6,7 @@ import {
   type ProviderName,
   type Providers,
 } from '../completion/provider-names.js';
-import { askList, type ListAnswer } from './ask-list.js';
+import { requestList, type ListAnswer } from './request-list.js';
 import type { Models } from './models.js';
 import { isPrivateServer } from './private-server.js';
 
@@ -54,7 +54,7 @@ export class ModelDiscovery {
       this.#configured()
         .filter(([name]) => !this.#states.has(name))
         .map(async ([name, config]) => {
-          this.#states.set(name, (await askList(name, config)).state);
+          this.#states.set(name, (await requestList(name, config)).state);
         }),
     );
     return this.#states;
@@ -69,7 +69,7 @@ export class ModelDiscovery {
     const { models, privateHosts } = this.#parts;
     const isUsual = config.baseUrl === PROVIDER_BASE_URLS[name];
     if (isUsual || !(await isPrivateServer(config.baseUrl, privateHosts))) return;
-    const answer = await askList(name, config);
+    const answer = await requestList(name, config);
     this.#states.set(name, answer.state);
     if (answer.list) models.learn(name, answer.list);
     this.#warnOnce(name, answer);

@@ -52,12 +52,12 @@ async function read<T>(
   url: URL,
   schema: z.ZodType<T>,
   signal: AbortSignal,
-  asked?: object,
+  input?: object,
 ): Promise<T | undefined> {
   try {
     const { body, statusCode } = await request(url, {
       signal,
-      ...(asked && { method: 'POST', body: JSON.stringify(asked) }),
+      ...(input && { method: 'POST', body: JSON.stringify(input) }),
     });
     const text = await readTextUpTo(body, MAX_BYTES);
     return statusCode === 200 ? schema.safeParse(tryParseJson(text)).data : undefined;

@@ -3,7 +3,7 @@ import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/au
 import type { Statements, TenantDatabase } from '../../platform/database/database.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { BadRequestError, UnavailableError } from '../../lib/errors.js';
-import { askList } from '../models/ask-list.js';
+import { requestList } from '../models/request-list.js';
 import { isProviderName, type ProviderName, type Providers } from '../completion/provider-names.js';
 import { ownKeyContext, withOwnKey } from './own-keys.js';
 
@@ -41,7 +41,11 @@ export async function enableOwnKey(
   { apiKey, provider }: NewOwnKey,
   origin: RequestOrigin,
 ): Promise<void> {
-  const { state } = await askList(provider, withOwnKey(providers, provider, apiKey), TIMEOUT_MS);
+  const { state } = await requestList(
+    provider,
+    withOwnKey(providers, provider, apiKey),
+    TIMEOUT_MS,
+  );
   if (state === 'key_refused') throw new OwnKeyRefusedError(provider);
   if (state === 'silent') {
     throw new UnavailableError(`The AI provider ${provider} does not answer: retry later`);

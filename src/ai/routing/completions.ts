@@ -14,7 +14,7 @@ import {
   primed,
   type ProviderCall,
   type CompletionStream,
-} from './ask-provider.js';
+} from './call-provider.js';
 import { CircuitBreaker } from './circuit-breaker.js';
 import type { ChatBody, Completion, TokenUsage } from '../completion/completion.js';
 import { costOf } from './cost.js';
@@ -246,7 +246,7 @@ export class Completions {
       const used = () => this.#recordOf(call, attempt, estimateByElapsedTime(request, began));
       this.#options.meter.expect(callId, used);
       try {
-        const result = await ask(this.#askOf(call, life, attempt));
+        const result = await ask(this.#callOf(call, life, attempt));
         done('ok');
         if (attempts.length > 1) this.#logAttempts(call, attempts);
         return { result, attempt, attempts };
@@ -268,7 +268,7 @@ export class Completions {
     throw new NoAnswerError(last, attempts);
   }
 
-  #askOf(
+  #callOf(
     call: Call,
     { signal }: CallLifetime,
     { provider: name, model, entry, isOwn }: Attempt,

@@ -17,17 +17,17 @@ export class ProviderHealthCheck {
 
   check(): Promise<ProviderHealth> {
     if (this.#latest && performance.now() - this.#latest.at < KEEP_MS) return this.#latest.health;
-    const health = this.#askAll();
+    const health = this.#probeAll();
     this.#latest = { at: performance.now(), health };
     return health;
   }
 
-  async #askAll(): Promise<ProviderHealth> {
-    const asked = Object.entries(this.#providers).map(async ([name, { baseUrl }]) => [
+  async #probeAll(): Promise<ProviderHealth> {
+    const probes = Object.entries(this.#providers).map(async ([name, { baseUrl }]) => [
       name,
       await isReachable(baseUrl),
     ]);
-    return Object.fromEntries(await Promise.all(asked)) as ProviderHealth;
+    return Object.fromEntries(await Promise.all(probes)) as ProviderHealth;
   }
 }
 

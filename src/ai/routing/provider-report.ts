@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { ServiceError } from '../../lib/errors.js';
 import { PROVIDER_NAMES, type ProviderName } from '../completion/provider-names.js';
-import type { ListAnswer } from '../models/ask-list.js';
+import type { ListAnswer } from '../models/request-list.js';
 import { ModelDiscovery } from '../models/discovery.js';
 import type { ModelEntry } from '../models/model-set.js';
 import { Models } from '../models/models.js';

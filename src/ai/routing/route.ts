@@ -96,13 +96,15 @@ export class Router {
    */
   forModel(id: string, plan: Plan): Route {
     const set = this.models.current;
-    const asked = set.find(id);
-    if (!asked) throw new NotFoundError('Model not found');
-    if (!allows(plan, asked)) throw new ModelRestrictedError(id, plan, set);
-    const elsewhere = set.ofFamily(asked.family).filter(({ provider }) => CHAIN.includes(provider));
-    const serving = [asked, ...elsewhere].filter(({ available }) => available);
+    const requested = set.find(id);
+    if (!requested) throw new NotFoundError('Model not found');
+    if (!allows(plan, requested)) throw new ModelRestrictedError(id, plan, set);
+    const elsewhere = set
+      .ofFamily(requested.family)
+      .filter(({ provider }) => CHAIN.includes(provider));
+    const serving = [requested, ...elsewhere].filter(({ available }) => available);
     // No other model replaces one that no provider serves: the caller named the model.
-    const others = serving.length > 0 ? usualOf(set, asked.provider, plan) : [];
+    const others = serving.length > 0 ? usualOf(set, requested.provider, plan) : [];
     return this.#routeTo([...serving, ...others]);
   }
 

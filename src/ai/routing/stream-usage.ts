@@ -1,4 +1,4 @@
-import type { CompletionStream } from './ask-provider.js';
+import type { CompletionStream } from './call-provider.js';
 import type { ChatBody, TokenUsage } from '../completion/completion.js';
 import { estimateByElapsedTime, usageEstimate } from '../completion/token-bound.js';
 

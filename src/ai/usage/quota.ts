@@ -202,7 +202,7 @@ export class Quota {
   async #holdAll(claims: readonly LimitedClaim[]): Promise<(Verdict | 'held')[]> {
     const held = new Set(claims.filter((claim) => !claim.refill && this.#takePart(claim)));
     try {
-      const verdicts = await this.#ask(claims.filter((claim) => !held.has(claim)));
+      const verdicts = await this.#reserveOnce(claims.filter((claim) => !held.has(claim)));
       return claims.flatMap((claim) =>
         held.has(claim) ? 'held' : (verdicts.get(claim.callId) ?? []),
       );
@@ -213,21 +213,21 @@ export class Quota {
     }
   }
 
-  async #ask(claims: readonly LimitedClaim[]): Promise<Map<string, Verdict>> {
+  async #reserveOnce(claims: readonly LimitedClaim[]): Promise<Map<string, Verdict>> {
     if (claims.length === 0) return new Map();
     const until = aheadUntil(Date.now());
     const lastOf = new Map(claims.map((claim) => [claim.userId, claim]));
-    const asked = claims.map((claim) => {
+    const requested = claims.map((claim) => {
       const { callId, userId, tokens, limit } = claim;
       const callsAhead = lastOf.get(userId) === claim ? this.#callsAhead(userId) : 0;
       return { callId, userId, tokens, limit, callsAhead, extra: tokens * callsAhead };
     });
     const rows = await this.#database.call<Verdict & { readonly call: string }>(HOLD, [
       HOLD_SECONDS,
-      JSON.stringify(asked),
+      JSON.stringify(requested),
     ]);
     const verdicts = new Map(rows.map((row) => [row.call, row]));
-    for (const { callId, userId, tokens, limit, callsAhead } of asked) {
+    for (const { callId, userId, tokens, limit, callsAhead } of requested) {
       const verdict = verdicts.get(callId);
       if (!verdict?.admitted) continue;
       const extra = Number(verdict.extra);

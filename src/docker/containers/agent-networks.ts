@@ -78,7 +78,7 @@ export class AgentNetworks {
       );
     } catch (error) {
       if (!(error instanceof DockerRefusedError)) throw error;
-      if (await this.#wasMadeMeanwhile(spec)) return;
+      if (await this.#isMadeConcurrently(spec)) return;
       if (error.statusCode === 403 || (await this.#overlaps(spec))) {
         throw new SubnetTakenError(spec.subnet, { cause: error });
       }
@@ -90,8 +90,8 @@ export class AgentNetworks {
    * Reports whether a concurrent call created the network. The list is read again while nothing in it
    * overlaps, because Docker takes a subnet before it lists the network.
    */
-  async #wasMadeMeanwhile(spec: AgentContainerSpec): Promise<boolean> {
-    for (let look = 1; look <= LISTINGS; look++) {
+  async #isMadeConcurrently(spec: AgentContainerSpec): Promise<boolean> {
+    for (let listing = 1; listing <= LISTINGS; listing++) {
       const made = await this.find(spec.agentId);
       if (made) return subnetOf(made) === spec.subnet;
       if (await this.#overlaps(spec)) return (await this.find(spec.agentId)) !== undefined;

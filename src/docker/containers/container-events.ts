@@ -40,7 +40,7 @@ const PING_TIMEOUT_MS = 5_000;
 const DISORDER_NS = 1_000_000_000n;
 
 /** Received events remembered against duplicates; more than Docker keeps. */
-const MAX_HEARD = 1_000;
+const MAX_SEEN = 1_000;
 
 /**
  * Yields the deaths of an installation's containers until the signal aborts. Resumes a lost connection
@@ -90,20 +90,20 @@ async function* deathsOf(
   causes: DeathCauses,
 ): AsyncGenerator<ContainerEvent> {
   const events = readEvents(stream);
-  const hear = () =>
+  const receive = () =>
     events.next().catch((error: unknown) => ({ done: true, value: undefined, error }) as const);
-  for (let next = hear(); ;) {
+  for (let next = receive(); ;) {
     const dueIn = causes.dueIn();
-    const heard = await (dueIn === undefined ? next : Promise.race([next, delay(dueIn)]));
-    if (heard === undefined) {
+    const received = await (dueIn === undefined ? next : Promise.race([next, delay(dueIn)]));
+    if (received === undefined) {
       for (const death of causes.due(Date.now())) yield { kind: 'death', ...death };
-    } else if (heard.done) {
+    } else if (received.done) {
       for (const death of causes.due()) yield { kind: 'death', ...death };
-      if ('error' in heard) throw asContainerError(heard.error);
+      if ('error' in received) throw asContainerError(received.error);
       throw new DockerUnavailableError('The container engine ended its event stream');
     } else {
-      next = hear();
-      const death = position.isNew(heard.value) ? causes.hear(heard.value) : undefined;
+      next = receive();
+      const death = position.isNew(received.value) ? causes.record(received.value) : undefined;
       if (death) yield { kind: 'death', ...death };
     }
   }
@@ -130,7 +130,7 @@ function watchConnection(client: DockerClient, stream: Readable, signal: AbortSi
 
 /** The position in the event stream up to which events were received. */
 class Position {
-  readonly #heard = new Map<string, true>();
+  readonly #received = new Map<string, true>();
   readonly #begin = BigInt(Date.now()) * 1_000_000n;
   /** Time of the latest event by Docker's clock, which may differ from this machine's. */
   #at: bigint | undefined;
@@ -143,8 +143,8 @@ class Position {
   /** Reports whether an event is new, and records it as received. */
   isNew({ containerId, action, at }: DockerEvent): boolean {
     const key = `${at} ${action} ${containerId}`;
-    if (this.#heard.has(key)) return false;
-    setBounded(this.#heard, key, true, MAX_HEARD);
+    if (this.#received.has(key)) return false;
+    setBounded(this.#received, key, true, MAX_SEEN);
     if (this.#at === undefined || at > this.#at) this.#at = at;
     return true;
   }

@@ -27,7 +27,7 @@ const SIGKILL = '9';
 interface Signalled {
   readonly at: bigint;
   /** A stop requests shutdown before it kills; a kill does not. */
-  readonly wasAsked: boolean;
+  readonly wasRequested: boolean;
 }
 
 interface Unexplained {
@@ -48,7 +48,7 @@ export class DeathCauses {
   readonly #unexplained = new Map<string, Unexplained>();
 
   /** Processes an event, and returns the death that it settles. */
-  hear(event: DockerEvent, now = Date.now()): ContainerDeath | undefined {
+  record(event: DockerEvent, now = Date.now()): ContainerDeath | undefined {
     const { containerId } = event;
     switch (event.action) {
       case 'start':
@@ -56,9 +56,9 @@ export class DeathCauses {
         this.#signalled.delete(containerId);
         return this.#settle(containerId);
       case 'kill':
-        const wasAsked =
-          event.signal !== SIGKILL || this.#signalled.get(containerId)?.wasAsked === true;
-        setBounded(this.#signalled, containerId, { at: event.at, wasAsked }, MAX_REMEMBERED);
+        const wasRequested =
+          event.signal !== SIGKILL || this.#signalled.get(containerId)?.wasRequested === true;
+        setBounded(this.#signalled, containerId, { at: event.at, wasRequested }, MAX_REMEMBERED);
         return undefined;
       case 'oom':
         if (this.#unexplained.has(containerId)) return this.#settle(containerId, 'oom');
@@ -103,7 +103,7 @@ export class DeathCauses {
       this.#unexplained.set(containerId, { death: event, wasSignalled, dueAt: now + forMs });
       return undefined;
     };
-    if (wasSignalled && signalled.wasAsked) return hold(STOP_MS);
+    if (wasSignalled && signalled.wasRequested) return hold(STOP_MS);
     // The event of an out-of-memory kill may arrive after the death.
     if (!wasSignalled && event.exitCode === SIGKILL_EXIT_CODE) return hold(OUT_OF_MEMORY_MS);
     return toDeath(event, causeOf(event, wasSignalled));

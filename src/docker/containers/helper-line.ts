@@ -37,7 +37,7 @@ export class HelperLine {
   #length = 0;
   #reads = 0;
   /** Since when answers are pending without any data received, whichever the request. */
-  #unheardSince: number | undefined;
+  #silentSince: number | undefined;
   #lastId = 0;
   #isOpen = true;
   #hasAnswered = false;
@@ -61,7 +61,7 @@ export class HelperLine {
     stream.on('data', (chunk: Buffer) => {
       this.#reads += 1;
       for (const part of frames.read(chunk)) if (part.stream === 'stdout') this.#read(part.bytes);
-      this.#unheardSince = this.#waiting.size > 0 ? performance.now() : undefined;
+      this.#silentSince = this.#waiting.size > 0 ? performance.now() : undefined;
     });
     stream.on('error', () => this.end());
     stream.on('end', () => this.end());
@@ -71,7 +71,7 @@ export class HelperLine {
 
   /** Reports whether requests may be sent. A silent connection counts as closed for the next caller. */
   get isOpen(): boolean {
-    const since = this.#unheardSince;
+    const since = this.#silentSince;
     return this.#isOpen && (since === undefined || performance.now() - since < this.#silentMs);
   }
 
@@ -89,7 +89,7 @@ export class HelperLine {
   }
 
   /** Returns the answer. @throws HelperGoneError, ServiceError after 40 s, or the signal's reason. */
-  async ask(call: HelperCall, signal: AbortSignal): Promise<string> {
+  async send(call: HelperCall, signal: AbortSignal): Promise<string> {
     signal.throwIfAborted();
     if (!this.#isOpen) throw new HelperGoneError('The helper has ended');
     const id = ++this.#lastId;
@@ -107,7 +107,7 @@ export class HelperLine {
     });
     this.#used();
     const read = this.#reads;
-    this.#unheardSince ??= performance.now();
+    this.#silentSince ??= performance.now();
     this.#send({ id, call });
     try {
       return await answer;

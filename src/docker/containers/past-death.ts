@@ -26,7 +26,7 @@ export async function endedOutOfMemory(
   try {
     const stream = await openEvents(client, { container, since, until }, { signal });
     for await (const event of readEvents(stream)) {
-      const death = causes.hear(event);
+      const death = causes.record(event);
       if (death) isOutOfMemory = death.cause === 'oom';
     }
   } catch (error) {

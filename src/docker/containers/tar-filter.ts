@@ -10,16 +10,16 @@ export function filteredTar(
   const isLeftOut = ({ name, type, linkname }: Header) =>
     leavesOut(name) || (type === 'link' && leavesOut(linkname));
   entries.on('entry', (header, content, next) => {
-    content.on('error', toldElsewhere);
+    content.on('error', reportedElsewhere);
     if (isLeftOut(header)) {
       content.once('end', () => next());
       content.resume();
     } else {
-      content.pipe(kept.entry(header, next).on('error', toldElsewhere));
+      content.pipe(kept.entry(header, next).on('error', reportedElsewhere));
     }
   });
   entries.once('finish', () => kept.finalize());
-  kept.on('error', toldElsewhere);
+  kept.on('error', reportedElsewhere);
   entries.on('error', (error) => kept.destroy(error));
   archive.on('error', (error: Error) => entries.destroy(error));
   archive.pipe(entries);
@@ -27,4 +27,4 @@ export function filteredTar(
 }
 
 /** The reader of the output gets the error; without a listener here it would end the process. */
-const toldElsewhere = (): undefined => undefined;
+const reportedElsewhere = (): undefined => undefined;

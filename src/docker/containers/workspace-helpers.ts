@@ -44,7 +44,7 @@ const ENDING_MS = 10_000;
 /** Milliseconds, longer than a created helper takes to be started. */
 const STARTS_WITHIN_MS = 5 * 60_000;
 
-export interface AskOptions {
+export interface RequestOptions {
   readonly signal: AbortSignal;
   /** A check that throws if the workspace must no longer be touched; repeated once a helper exists. */
   readonly still: () => Promise<void>;
@@ -102,16 +102,16 @@ export class WorkspaceHelpers {
    * @throws MemoryMissingError, ImageUnavailableError, UnavailableError if there are too many helpers;
    * BadGatewayError if the helper ends before it answers: the request may have taken effect
    */
-  async ask(
+  async call(
     program: string,
     spec: WorkspaceSpec,
     call: WorkspaceCall | RemoveSkillsCall,
-    { signal, still }: AskOptions,
+    { signal, still }: RequestOptions,
   ): Promise<string> {
     for (let attempt = 1; ; attempt++) {
       const line = await this.#lineOf(program, spec, still);
       try {
-        return await line.ask(call, signal);
+        return await line.send(call, signal);
       } catch (error) {
         if (!(error instanceof HelperGoneError)) throw error;
         await this.#ending(line.container);
@@ -137,7 +137,7 @@ export class WorkspaceHelpers {
     program: string,
     spec: WorkspaceSpec,
     { allow, hash }: { readonly allow: readonly string[]; readonly hash: string },
-    { signal, still }: AskOptions,
+    { signal, still }: RequestOptions,
   ): Promise<string> {
     const found = await this.#networks.find(spec.agentId);
     if (!found) throw new ConflictError(NO_NETWORK, 'AGENT_NOT_RUNNING');
@@ -152,7 +152,7 @@ export class WorkspaceHelpers {
       signal.throwIfAborted();
       await this.#start(id, spec, still);
       line = await this.#connect(id);
-      return await line.ask({ what: 'push', hash }, signal);
+      return await line.send({ what: 'push', hash }, signal);
     } finally {
       line?.end();
       await removeContainer(this.#client, id);
@@ -189,10 +189,14 @@ export class WorkspaceHelpers {
   }
 
   /** Removes, with another helper, the locks of a killed helper, which would block the agent's own git. */
-  async #clear(program: string, spec: WorkspaceSpec, { signal, still }: AskOptions): Promise<void> {
+  async #clear(
+    program: string,
+    spec: WorkspaceSpec,
+    { signal, still }: RequestOptions,
+  ): Promise<void> {
     try {
       const line = await this.#lineOf(program, spec, still);
-      await line.ask({ what: 'tree', depth: 1 }, signal); // every request begins by removing stale locks
+      await line.send({ what: 'tree', depth: 1 }, signal); // every request begins by removing stale locks
     } catch {
       // The caller gets the error of the sync; the next request removes the locks.
     }

@@ -109,17 +109,17 @@ interface NodePlace {
 }
 
 /** The owner that a node is queried for, and its urgency. */
-export type NodeAsker = Pick<Caller, 'owner' | 'isUrgent'>;
+export type NodeCaller = Pick<Caller, 'owner' | 'isUrgent'>;
 
 /** The platform itself, for its own work and for answers that all users share. */
-export const PLATFORM: NodeAsker = { owner: '', isUrgent: true };
+export const PLATFORM: NodeCaller = { owner: '', isUrgent: true };
 
 /** A chain whose every request names its owner, for code that works on behalf of users and clients. */
-export type Chain = Pick<ChainNode, 'chainId' | 'askedFor'>;
+export type Chain = Pick<ChainNode, 'chainId' | 'onBehalfOf'>;
 
 /** The part of a chain that makes some kinds of requests, each for its owner. */
 export interface ChainFor<Kinds extends keyof ChainNode> {
-  askedFor(asker: NodeAsker): Pick<ChainNode, Kinds>;
+  onBehalfOf(caller: NodeCaller): Pick<ChainNode, Kinds>;
 }
 
 export type NodeRequest<T> = (client: PublicClient) => Promise<T>;
@@ -145,16 +145,16 @@ class NodeConnections {
     const { Agent } = url?.startsWith('https:') ? https : http;
     this.#agent = new Agent({ keepAlive: true, timeout: IDLE_MS, maxFreeSockets: AT_ONCE });
     this.#checkChain = cachedFor(CHAIN_KEPT_MS, async () => {
-      const id = await this.#ask({ method: 'eth_chainId' }).catch(throwAway);
+      const id = await this.#send({ method: 'eth_chainId' }).catch(throwAway);
       if (Number(id) === chainId) return;
       throw new ChainAwayError({ cause: new Error('The node serves another chain') });
     });
   }
 
   /** Returns a client for an owner. Making one takes a quarter of a millisecond, more than many requests. */
-  clientOf(asker: NodeAsker): PublicClient {
-    const name = `${asker.isUrgent ? 'urgent' : 'other'} ${asker.owner}`;
-    const client = this.#clients.get(name) ?? this.#newClient(asker);
+  clientOf(caller: NodeCaller): PublicClient {
+    const name = `${caller.isUrgent ? 'urgent' : 'other'} ${caller.owner}`;
+    const client = this.#clients.get(name) ?? this.#newClient(caller);
     setBounded(this.#clients, name, client, MAX_CLIENTS);
     return client;
   }
@@ -163,18 +163,18 @@ class NodeConnections {
    * Makes a client whose requests wait for the owner's turn. It retries nothing, caches nothing and follows no
    * contract to an address outside the chain (ERC-3668).
    */
-  #newClient(asker: NodeAsker): PublicClient {
+  #newClient(caller: NodeCaller): PublicClient {
     const request = async (rpc: RpcRequest) => {
       await this.#checkChain();
-      return this.#limiter.run(asker, () => this.#ask(rpc));
+      return this.#limiter.run(caller, () => this.#send(rpc));
     };
     const transport = custom({ request }, { retryCount: 0 });
     return createPublicClient({ transport, cacheTime: 0, ccipRead: false });
   }
 
-  #ask(rpc: RpcRequest): Promise<unknown> {
+  #send(rpc: RpcRequest): Promise<unknown> {
     if (this.#url === undefined) return Promise.reject(new ChainAwayError());
-    return ask({ url: this.#url, agent: this.#agent }, withGasLimit(rpc));
+    return send({ url: this.#url, agent: this.#agent }, withGasLimit(rpc));
   }
 }
 
@@ -194,21 +194,21 @@ export class ChainNode {
   readonly #connections: NodeConnections;
   readonly #client: PublicClient;
 
-  /** @param connections, asker see `askedFor`. */
-  constructor(place: NodePlace, connections = new NodeConnections(place), asker = PLATFORM) {
+  /** @param connections, asker see `onBehalfOf`. */
+  constructor(place: NodePlace, connections = new NodeConnections(place), caller = PLATFORM) {
     this.chainId = place.chainId;
     this.#place = place;
     this.#connections = connections;
-    this.#client = connections.clientOf(asker);
+    this.#client = connections.clientOf(caller);
   }
 
   /** Returns the same node for an owner, so that an owner's requests never hold up those of others. */
-  askedFor(asker: NodeAsker): ChainNode {
-    return new ChainNode(this.#place, this.#connections, asker);
+  onBehalfOf(caller: NodeCaller): ChainNode {
+    return new ChainNode(this.#place, this.#connections, caller);
   }
 
   /** Makes a request that may take effect even if it throws. @throws NodeRefusalError, ChainAwayError */
-  async ask<T>(request: NodeRequest<T>): Promise<T> {
+  async send<T>(request: NodeRequest<T>): Promise<T> {
     try {
       return await request(this.#client);
     } catch (error) {
@@ -222,7 +222,7 @@ export class ChainNode {
    * @throws ChainAwayError also where a contract is not there, or is another one: whoever asks can change neither.
    */
   read<T>(request: NodeRequest<T>): Promise<T> {
-    return this.ask(request).catch(throwAway);
+    return this.send(request).catch(throwAway);
   }
 
   /**
@@ -233,7 +233,7 @@ export class ChainNode {
   async call(call: ChainCall, block?: number): Promise<Hex> {
     const blockNumber = block === undefined ? undefined : BigInt(block);
     try {
-      const { data = '0x' } = await this.ask((client) => client.call({ ...call, blockNumber }));
+      const { data = '0x' } = await this.send((client) => client.call({ ...call, blockNumber }));
       return data;
     } catch (error) {
       if (error instanceof NodeRefusalError && error.isRevert)
@@ -313,7 +313,7 @@ function throwAway(error: unknown): never {
 
 type Reached = Required<Pick<StrictCall, 'url' | 'agent'>>;
 
-async function ask(node: Reached, { method, params = [] }: RpcRequest): Promise<unknown> {
+async function send(node: Reached, { method, params = [] }: RpcRequest): Promise<unknown> {
   const request = { jsonrpc: '2.0', id: 1, method, params };
   const text = await answerTo(node, request).catch((cause: unknown) => {
     throw new ChainAwayError({ cause });

@@ -11,9 +11,9 @@ export class ChainUnreadableError extends ServiceError {
 }
 
 /** Awaits a chain read for a read-only endpoint. @throws ChainUnreadableError in place of ChainAwayError */
-export async function reading<T>(asked: Promise<T>): Promise<T> {
+export async function reading<T>(answer: Promise<T>): Promise<T> {
   try {
-    return await asked;
+    return await answer;
   } catch (error) {
     throw error instanceof ChainAwayError ? new ChainUnreadableError({ cause: error }) : error;
   }

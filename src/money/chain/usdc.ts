@@ -26,7 +26,7 @@ export class Usdc {
    */
   async balanceOf(owner: Hex, requester: string): Promise<bigint> {
     if (this.#token === undefined) throw new ChainAwayError();
-    const asked = this.#node.askedFor({ owner: requester, isUrgent: true });
-    return asked.tokenBalance(this.#token, owner);
+    const queries = this.#node.onBehalfOf({ owner: requester, isUrgent: true });
+    return queries.tokenBalance(this.#token, owner);
   }
 }

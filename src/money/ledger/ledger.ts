@@ -131,7 +131,7 @@ export class HoldNotOpenError extends Error {
  * @throws InsufficientFundsError, CauseConflictError.
  */
 export async function transfer(db: Statements, movement: TransferRequest): Promise<void> {
-  const outcome = await ask<'made' | 'known' | Refusal>(
+  const outcome = await settle<'made' | 'known' | Refusal>(
     db,
     'ledger_transfer($cause, $debit, $credit, $currency, $amount::numeric)',
     valuesOf(movement),
@@ -146,7 +146,7 @@ export async function transfer(db: Statements, movement: TransferRequest): Promi
  * @throws InsufficientFundsError, CauseConflictError.
  */
 export async function hold(db: Statements, { forMs, ...movement }: Hold): Promise<HoldState> {
-  const outcome = await ask<HoldState | Refusal>(
+  const outcome = await settle<HoldState | Refusal>(
     db,
     `ledger_hold($cause, $debit, $credit, $currency, $amount::numeric,
        coalesce(now() + make_interval(secs => $seconds::double precision), 'infinity'))`,
@@ -164,7 +164,7 @@ export async function holdCredits(
   db: Statements,
   { amount, cause, forMs, resaleDelayMs, userId, withGranted }: CreditsHold,
 ): Promise<HoldState> {
-  const outcome = await ask<HoldState | Refusal>(
+  const outcome = await settle<HoldState | Refusal>(
     db,
     `hold_credits($cause, $userId, $amount::numeric, $withGranted::boolean,
        now() + make_interval(secs => $seconds::double precision),
@@ -188,7 +188,7 @@ export async function holdCredits(
  * @throws HoldNotOpenError if the hold was released, for example after it expired; CauseConflictError.
  */
 export async function post(db: Statements, cause: string, amount?: bigint): Promise<void> {
-  const outcome = await ask<'posted' | 'released' | 'unknown' | 'other'>(
+  const outcome = await settle<'posted' | 'released' | 'unknown' | 'other'>(
     db,
     'ledger_post($cause, $amount::numeric)',
     { cause, amount: amount?.toString() ?? null },
@@ -203,7 +203,7 @@ export async function post(db: Statements, cause: string, amount?: bigint): Prom
  * @throws HoldNotOpenError if the hold was posted.
  */
 export async function release(db: Statements, cause: string): Promise<void> {
-  const outcome = await ask<'released' | 'posted' | 'unknown'>(db, 'ledger_release($cause)', {
+  const outcome = await settle<'released' | 'posted' | 'unknown'>(db, 'ledger_release($cause)', {
     cause,
   });
   if (outcome !== 'released') throw new HoldNotOpenError(cause, outcome);
@@ -215,7 +215,7 @@ export async function release(db: Statements, cause: string): Promise<void> {
  * @throws HoldNotOpenError if one of them was released, or none exists.
  */
 export async function postAll(db: Statements, causes: readonly string[]): Promise<void> {
-  const outcome = await ask<'posted' | 'released' | 'unknown'>(db, 'ledger_post_all($causes)', {
+  const outcome = await settle<'posted' | 'released' | 'unknown'>(db, 'ledger_post_all($causes)', {
     causes,
   });
   if (outcome !== 'posted') throw new HoldNotOpenError(causes.join(' and '), outcome);
@@ -227,9 +227,13 @@ export async function postAll(db: Statements, causes: readonly string[]): Promis
  * @throws HoldNotOpenError if they were posted, or none exists.
  */
 export async function releaseAll(db: Statements, causes: readonly string[]): Promise<void> {
-  const outcome = await ask<'released' | 'posted' | 'unknown'>(db, 'ledger_release_all($causes)', {
-    causes,
-  });
+  const outcome = await settle<'released' | 'posted' | 'unknown'>(
+    db,
+    'ledger_release_all($causes)',
+    {
+      causes,
+    },
+  );
   if (outcome !== 'released') throw new HoldNotOpenError(causes.join(' and '), outcome);
 }
 
@@ -239,7 +243,7 @@ export async function releaseAll(db: Statements, causes: readonly string[]): Pro
  * @returns the paid amount.
  */
 export async function payDebt(db: Statements, userId: string, cause: string): Promise<bigint> {
-  return BigInt(await ask<string>(db, 'pay_debt($cause, $userId)::text', { cause, userId }));
+  return BigInt(await settle<string>(db, 'pay_debt($cause, $userId)::text', { cause, userId }));
 }
 
 /** Returns an account's balance; zero for an unused account. */
@@ -310,7 +314,7 @@ const valuesOf = ({ cause, debit, credit, currency, amount }: TransferRequest) =
   amount: amount.toString(),
 });
 
-async function ask<Outcome extends string>(
+async function settle<Outcome extends string>(
   db: Statements,
   call: string,
   values: Readonly<Record<string, unknown>>,

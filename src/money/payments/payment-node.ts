@@ -58,7 +58,7 @@ export class PaymentNode {
   /** Sends a transaction to the node; false if the node rejects it, though it may still be mined. */
   async broadcast(raw: Hex): Promise<boolean> {
     try {
-      await this.#node.ask((client) => client.sendRawTransaction({ serializedTransaction: raw }));
+      await this.#node.send((client) => client.sendRawTransaction({ serializedTransaction: raw }));
       return true;
     } catch (error) {
       if (error instanceof NodeRefusalError) return false;
@@ -69,7 +69,7 @@ export class PaymentNode {
   async fees(): Promise<Fees> {
     const block = this.#node.read((client) => client.getBlock());
     const tip = this.#node
-      .ask((client) => client.request({ method: 'eth_maxPriorityFeePerGas' }))
+      .send((client) => client.request({ method: 'eth_maxPriorityFeePerGas' }))
       .then(BigInt, (error: unknown) => {
         if (error instanceof NodeRefusalError) return PRIORITY_FEE;
         throw error;
@@ -93,10 +93,10 @@ export class PaymentNode {
   ): Promise<bigint | undefined> {
     // In the simulation each of several calls costs as much as its own transaction: more than together.
     const gas = calls.length === 1 ? most : undefined;
-    const asked = calls.map((call) => ({ ...call, from, gas }));
-    const [block] = await this.#node.ask((client) =>
+    const requests = calls.map((call) => ({ ...call, from, gas }));
+    const [block] = await this.#node.send((client) =>
       client.simulateBlocks({
-        blocks: [{ calls: asked }],
+        blocks: [{ calls: requests }],
         ...(at !== undefined && { blockNumber: BigInt(at) }),
       }),
     );

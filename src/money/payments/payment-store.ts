@@ -147,7 +147,7 @@ export class PaymentStore {
    * Returns the signer's work: the number of unsettled payments, the nonce after the last signed one, and
    * transactions that are not final. Renews the workflow's claim on the payments now and then.
    */
-  look(): Promise<{
+  readQueue(): Promise<{
     readonly open: number;
     readonly next: bigint;
     readonly onTheWay: ReadonlyMap<bigint, readonly StoredTransaction[]>;

@@ -29,7 +29,7 @@ import { KeyMissingError, type OpenedKeys, type SigningKeys } from './signing-ke
 export const MAX_ON_THE_WAY = 16;
 
 /** Most queued payments that are examined at a time: some cannot be signed yet. */
-const MAX_LOOKED_AT = 64;
+const MAX_CHECKED = 64;
 
 /** Most payments that would revert now and wait for transactions in flight; beyond it, all later ones wait. */
 const MAX_DOUBTFUL = 1_000;
@@ -107,7 +107,7 @@ export class Signer {
    * @throws ChainAwayError: the caller must retry.
    */
   async step(): Promise<boolean> {
-    const { next, onTheWay, open } = await this.#store.look();
+    const { next, onTheWay, open } = await this.#store.readQueue();
     if (open === 0) return false;
     const [lowest] = onTheWay.keys();
     const head = lowest === undefined ? 0 : await this.#node.head();
@@ -117,7 +117,7 @@ export class Signer {
     const free = MAX_ON_THE_WAY - onTheWay.size;
     const [used, waiting] = await Promise.all([
       this.#node.nonceOf(this.#signer.address),
-      free > 0 ? this.#store.queued(MAX_LOOKED_AT, this.#notYet(lowest)) : [],
+      free > 0 ? this.#store.queued(MAX_CHECKED, this.#notYet(lowest)) : [],
     ]);
     await this.#closeGap({ used, end: lowest ?? next }, true);
     const mayBePaid = used > next && waiting.length > 0 && this.#isKept;

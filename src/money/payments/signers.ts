@@ -14,7 +14,7 @@ export class ChainUnknownError extends Error {
 }
 
 /** Time for which final transactions are checked: a node may return with an older state. */
-const LOOKED_AFTER = '1 hour';
+const CHECKED_AFTER = '1 hour';
 
 const BATCH = 200;
 
@@ -26,7 +26,7 @@ const paidLately = (
 ): Promise<SignerRef[]> =>
   database.asPlatform().query<SignerRef>(
     `SELECT DISTINCT chain_id::double precision AS "chainId", signer AS address FROM transactions
-      WHERE final_at > now() - interval '${LOOKED_AFTER}' AND chain_id = ANY ($chainIds::bigint[])
+      WHERE final_at > now() - interval '${CHECKED_AFTER}' AND chain_id = ANY ($chainIds::bigint[])
         AND (signer, chain_id) > ($address, $chainId::bigint)
       ORDER BY address, "chainId" LIMIT ${BATCH}`,
     { chainIds, address: after?.address ?? '', chainId: after?.chainId ?? 0 },
@@ -53,7 +53,7 @@ export class Signers {
     const found = this.#chains.find((each) => String(each.chainId) === chainId);
     if (!found || address === undefined) throw new ChainUnknownError(id);
     const isUrgent = address === this.#parts.keys.operator;
-    const node = found.node.askedFor({ owner: owner ?? address, isUrgent });
+    const node = found.node.onBehalfOf({ owner: owner ?? address, isUrgent });
     return new Signer({ ...this.#parts, chain: { ...found, node } }, address as Hex); // in the format of its row
   }
 
@@ -68,8 +68,8 @@ export class Signers {
     let after: SignerRef | undefined;
     do {
       const signers = await paidLately(this.#parts.database, chainIds, after);
-      const looks = signers.map(async (signer) => this.of(signerId(signer)).restore());
-      const ended = await Promise.allSettled(looks);
+      const restored = signers.map(async (signer) => this.of(signerId(signer)).restore());
+      const ended = await Promise.allSettled(restored);
       failed ??= ended.find((each) => each.status === 'rejected');
       after = signers.length === BATCH ? signers.at(-1) : undefined;
     } while (after);

@@ -1,5 +1,5 @@
 import { encodeFunctionData, zeroAddress, type Hex } from 'viem';
-import { PLATFORM, type Chain, type ChainNode, type NodeAsker } from '../chain/chain-node.js';
+import { PLATFORM, type Chain, type ChainNode, type NodeCaller } from '../chain/chain-node.js';
 import { escrowAbi } from '../chain/payment-escrow.js';
 import type { ChainSettings } from '../chain/settings.js';
 import { PATH_USD } from '../chain/tempo.js';
@@ -125,11 +125,11 @@ export class Escrow {
    *
    * @throws WrongEscrowError, ChainAwayError
    */
-  async available(payer: Hex, asker: NodeAsker): Promise<bigint> {
+  async available(payer: Hex, caller: NodeCaller): Promise<bigint> {
     await this.#check();
     const call = { abi: escrowAbi, functionName: 'available', args: [payer] } as const;
     return this.#node
-      .askedFor(asker)
+      .onBehalfOf(caller)
       .read((client) => client.readContract({ ...call, address: this.terms.escrow }));
   }
 
@@ -140,7 +140,7 @@ export class Escrow {
   async #compare(): Promise<void> {
     const { escrow, holdSeconds, operator, treasury } = this.terms;
     const wanted = { token: PATH_USD, operator, treasury, holdSeconds } as const;
-    const node = this.#node.askedFor(PLATFORM);
+    const node = this.#node.onBehalfOf(PLATFORM);
     const says = async (functionName: keyof typeof wanted) => {
       const call = { address: escrow, abi: escrowAbi, functionName } as const;
       const answer = await node.read((client) => client.readContract(call));

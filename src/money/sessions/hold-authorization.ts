@@ -129,10 +129,10 @@ export class HoldSignature {
    * ChainAwayError
    */
   isValidForContract(): Promise<boolean> {
-    return (this.#taken ??= this.#askCode());
+    return (this.#taken ??= this.#readCode());
   }
 
-  async #askCode(): Promise<boolean> {
+  async #readCode(): Promise<boolean> {
     const call = { abi: erc1271, functionName: 'isValidSignature' } as const;
     const data = encodeFunctionData({ ...call, args: [this.#hash, this.#signature] });
     const [account, to] = [this.#escrow, this.#payer];

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Hex } from 'viem';
 import { recordAudit } from '../../platform/audit/audit.js';
 import { shownAddress } from '../chain/address.js';
-import type { Chain, ChainNode, NodeAsker } from '../chain/chain-node.js';
+import type { Chain, ChainNode, NodeCaller } from '../chain/chain-node.js';
 import { PATH_USD } from '../chain/tempo.js';
 import { violates } from '../../platform/database/constraints.js';
 import type { Database, Statements } from '../../platform/database/database.js';
@@ -166,8 +166,8 @@ export class PaymentSessions {
       signal,
       AbortSignal.timeout(this.#parts.openingMs ?? OPENING_MS),
     ]);
-    const asker: NodeAsker = { owner: by.owner, isUrgent: true };
-    const node = this.#parts.node.askedFor(asker);
+    const caller: NodeCaller = { owner: by.owner, isUrgent: true };
+    const node = this.#parts.node.onBehalfOf(caller);
     const isKept = await this.#isKept(by, wanted.address);
     const isOwner = isKept || (await this.isOwner(by.userId, wanted.address));
     let signed = isKept ? undefined : await this.#signedOf(node, escrow, wanted);
@@ -185,7 +185,7 @@ export class PaymentSessions {
       if (!isKept && !signed) throw this.#unauthorized(escrow, wanted);
       const [hasCode, available, isPublished] = await Promise.all([
         node.hasCode(wanted.address),
-        this.#availableOf(escrow, wanted.address, asker),
+        this.#availableOf(escrow, wanted.address, caller),
         signed && !isOwner && this.#isPublished(node, escrow, wanted.address, signed),
       ]);
       if (isPublished) throw this.#unauthorized(escrow, wanted);
@@ -205,7 +205,7 @@ export class PaymentSessions {
       if (made === 'used') throw this.#unauthorized(escrow, wanted);
       const session = await this.#opened(made.id, waits);
       if (session) return { session, token: made.token, isNew: true };
-      requireCover(escrow, wanted, await this.#availableOf(escrow, wanted.address, asker));
+      requireCover(escrow, wanted, await this.#availableOf(escrow, wanted.address, caller));
       throw new UnavailableError(
         'The session could not be opened: sign a new authorization and retry',
       );
@@ -380,9 +380,9 @@ export class PaymentSessions {
   }
 
   /** Returns the payer's available balance. @throws UnavailableError, ChainAwayError */
-  async #availableOf(escrow: Escrow, address: Hex, asker: NodeAsker): Promise<bigint> {
+  async #availableOf(escrow: Escrow, address: Hex, caller: NodeCaller): Promise<bigint> {
     try {
-      return await escrow.available(address, asker);
+      return await escrow.available(address, caller);
     } catch (error) {
       if (!(error instanceof WrongEscrowError)) throw error;
       this.#parts.log.error({ err: error }, 'no payment session can be opened');

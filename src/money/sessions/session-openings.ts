@@ -79,9 +79,9 @@ export class SessionOpenings {
     if (!isEnded(payment)) return;
     // The configuration has changed since: the check of the ledger reports it.
     if (String(node.chainId) !== session.chainId) return;
-    const asked = node.askedFor({ owner: session.address, isUrgent: true });
+    const queries = node.onBehalfOf({ owner: session.address, isUrgent: true });
     // The formats were checked when the row was inserted.
-    const hold = await readHold(asked, session.escrow as Hex, session.holdId as Hex);
+    const hold = await readHold(queries, session.escrow as Hex, session.holdId as Hex);
     if (payment.state === 'failed' && !isHeld(session, hold)) {
       await failOpening(database, id, payment.failure ?? 'reverted');
       return;

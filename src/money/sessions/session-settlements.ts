@@ -282,10 +282,10 @@ export class SessionSettlements {
     const { confirmations, node } = this.#parts;
     // The configuration has changed since: an operator must resolve this.
     if (String(node.chainId) !== session.chainId) return 0n;
-    const asked = node.askedFor({ owner: session.address, isUrgent: true });
-    const block = confirmations > 1 ? (await asked.blockNumber()) - confirmations + 1 : undefined;
+    const queries = node.onBehalfOf({ owner: session.address, isUrgent: true });
+    const block = confirmations > 1 ? (await queries.blockNumber()) - confirmations + 1 : undefined;
     const ids = [session.escrow as Hex, session.holdId as Hex] as const; // checked when written
-    const hold = await readHold(asked, ...ids, block);
+    const hold = await readHold(queries, ...ids, block);
     if (!hold) return 0n;
     await this.#locked(session.id, (db, locked) => syncFromChain(db, locked, hold));
     return hold.settled;

@@ -138,8 +138,8 @@ export class SplitPayments {
         `No node is configured for the chain ${chainId}: configure it and retry`,
       );
     }
-    const asked = node.askedFor({ owner: userId, isUrgent: false });
-    return asked.tokenBalance(tokenAddress as Hex, fromAddress as Hex); // checked when it was inserted
+    const queries = node.onBehalfOf({ owner: userId, isUrgent: false });
+    return queries.tokenBalance(tokenAddress as Hex, fromAddress as Hex); // checked when it was inserted
   }
 
   /** Requests payments with as many payouts in one transaction as the chain allows; all are paid or none. */

@@ -66,8 +66,8 @@ export class AgentWallets {
     if (brought) {
       const text = broughtWalletText(owner, brought.address);
       isContract = !(await isSignedByKey({ ...brought, text }));
-      const asked = chain.askedFor({ owner: owner.userId, isUrgent: true });
-      if (isContract && !(await isSignedByWallet({ ...brought, text }, asked))) {
+      const queries = chain.onBehalfOf({ owner: owner.userId, isUrgent: true });
+      if (isContract && !(await isSignedByWallet({ ...brought, text }, queries))) {
         throw new UnauthorizedError('Invalid signature');
       }
     }
@@ -76,8 +76,8 @@ export class AgentWallets {
       // The lock lets the second of two concurrent requests find the first one's wallet, and keeps the
       // limit exact.
       await db.lock(`agent-wallets:${userId}`);
-      const meanwhile = await findAgentWallet(db, owner);
-      if (meanwhile !== undefined) return { address: meanwhile, isNew: false };
+      const concurrent = await findAgentWallet(db, owner);
+      if (concurrent !== undefined) return { address: concurrent, isNew: false };
       const current = await db.Wallet.count({ where: { userId, kind: 'agent' } });
       if (current >= MAX_AGENT_WALLETS) {
         const facts = { current, limit: MAX_AGENT_WALLETS };

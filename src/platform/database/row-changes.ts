@@ -44,12 +44,12 @@ export class TableChanges {
   /** Waits until the notifications differ from `count`, the time is over, or the signal aborts. */
   async after(count: number, ms: number, signal: AbortSignal): Promise<void> {
     if (this.#count !== count) return;
-    const heard = new AbortController();
-    const stop = () => heard.abort();
+    const received = new AbortController();
+    const stop = () => received.abort();
     this.#waiting.add(stop);
     signal.addEventListener('abort', stop, { once: true });
     try {
-      if (!signal.aborted) await pause(ms, heard.signal);
+      if (!signal.aborted) await pause(ms, received.signal);
     } finally {
       this.#waiting.delete(stop);
       signal.removeEventListener('abort', stop);
@@ -88,13 +88,13 @@ export class RowChanges {
   async #listen(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       // Errors are ignored: without notifications callers poll, and report database failures themselves.
-      await this.#hear(signal).catch(() => undefined);
+      await this.#listenOnce(signal).catch(() => undefined);
       await pause(jittered(RECONNECT_MS), signal);
     }
   }
 
   /** Listens until the connection breaks, which may go unnoticed, or the signal aborts. */
-  async #hear(signal: AbortSignal): Promise<void> {
+  async #listenOnce(signal: AbortSignal): Promise<void> {
     const client = new pg.Client({
       connectionString: this.#url,
       application_name: 'agent-platform-service row changes',

@@ -1,7 +1,7 @@
 import type { TableChanges } from './row-changes.js';
 
 /** Milliseconds between two polls without notifications. */
-const LOOK_MS = 250;
+const QUERY_MS = 250;
 
 /** A poll, for all rows that were awaited when it began. */
 interface StateQuery<State> {
@@ -16,7 +16,7 @@ export class RowWatch<State> {
   readonly #changes: TableChanges;
   readonly #statesOf: (keys: readonly string[]) => Promise<ReadonlyMap<string, State>>;
   readonly #awaited = new Map<string, number>();
-  #look: StateQuery<State> | undefined;
+  #query: StateQuery<State> | undefined;
 
   constructor(
     changes: TableChanges,
@@ -41,7 +41,7 @@ export class RowWatch<State> {
         const { count } = this.#changes;
         const state = (await this.#next(key)).get(key);
         if (isOver(state) || signal.aborted) return state;
-        await this.#changes.after(count, LOOK_MS, signal);
+        await this.#changes.after(count, QUERY_MS, signal);
       }
     } finally {
       const others = (this.#awaited.get(key) ?? 1) - 1;
@@ -53,13 +53,13 @@ export class RowWatch<State> {
   /** Returns the poll in flight if it has the row and no notification arrived since, or else a new one. */
   #next(key: string): Promise<ReadonlyMap<string, State>> {
     const { count } = this.#changes;
-    if (this.#look?.count === count && this.#look.keys.has(key)) return this.#look.states;
+    if (this.#query?.count === count && this.#query.keys.has(key)) return this.#query.states;
     const keys = new Set(this.#awaited.keys());
     const states = this.#statesOf([...keys]).finally(() => {
-      if (this.#look === look) this.#look = undefined;
+      if (this.#query === query) this.#query = undefined;
     });
-    const look: StateQuery<State> = { count, keys, states };
-    this.#look = look;
+    const query: StateQuery<State> = { count, keys, states };
+    this.#query = query;
     return states;
   }
 }

@@ -98,7 +98,7 @@ export class OutboundClient {
   async get(text: string, call: OutboundCall): Promise<OutboundResponse> {
     let target = readTarget(text);
     for (let left = call.maxRedirects; ; left--) {
-      const found = await this.#ask(target, call);
+      const found = await this.#requestOnce(target, call);
       if (!('location' in found)) return found;
       if (left === 0) {
         throw new OutboundError('TOO_MANY_REDIRECTS', 'The URL redirects too many times');
@@ -154,7 +154,7 @@ export class OutboundClient {
     });
   }
 
-  async #ask(
+  async #requestOnce(
     target: Target,
     call: OutboundCall,
   ): Promise<OutboundResponse | { readonly location: string }> {

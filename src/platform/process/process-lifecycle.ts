@@ -23,12 +23,12 @@ export function onShutdown(): Promise<void> {
 
 /** Reports to the launcher, if any, that this process is ready. */
 export function reportReady(): void {
-  tellLauncher({ ready: true });
+  notifyLauncher({ ready: true });
 }
 
 /** Sends a message to the launcher's terminal. */
 export function reportNotice(notice: string): void {
-  tellLauncher({ notice });
+  notifyLauncher({ notice });
 }
 
 /** Reports why this process ends: to log and launcher, and as a sentence on standard error. */
@@ -40,10 +40,10 @@ function reportFailure(error: unknown): void {
     problem,
   );
   console.error(problem);
-  tellLauncher({ problem });
+  notifyLauncher({ problem });
 }
 
 /** Sends a message to the launcher, unless it has ended; that is no failure of this process. */
-function tellLauncher(message: Readonly<Record<string, string | boolean>>): void {
+function notifyLauncher(message: Readonly<Record<string, string | boolean>>): void {
   if (process.connected) process.send?.(message);
 }

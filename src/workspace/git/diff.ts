@@ -14,7 +14,7 @@ export interface Diff {
 
 /** Returns the staged and unstaged differences of these paths; of all if empty. */
 export async function diffOf({ git }: GitView, paths: readonly string[]): Promise<Diff> {
-  const ask = (...which: readonly string[]) =>
+  const run = (...which: readonly string[]) =>
     git(
       [
         ...['diff', ...which, '--no-ext-diff', '--no-textconv', '--no-color', '--find-renames'],
@@ -22,7 +22,7 @@ export async function diffOf({ git }: GitView, paths: readonly string[]): Promis
       ],
       { cutAt: MAX_DIFF_BYTES },
     );
-  const [unstaged, staged] = await Promise.all([ask(), ask('--cached')]);
+  const [unstaged, staged] = await Promise.all([run(), run('--cached')]);
   return {
     unstaged: textOrNull(unstaged.output),
     staged: textOrNull(staged.output),

@@ -1,15 +1,15 @@
 /** Splits git's output at each NUL as it arrives, and keeps at most `most` bytes of each field. */
 export class Fields {
   readonly #most: number;
-  readonly #tell: (field: Buffer, isCut: boolean) => void;
+  readonly #onField: (field: Buffer, isCut: boolean) => void;
   #pieces: Buffer[] = [];
   #kept = 0;
   #isCut = false;
 
-  /** @param tell must not throw: it is called while git's output is read. */
-  constructor(most: number, tell: (field: Buffer, isCut: boolean) => void) {
+  /** @param onField must not throw: it is called while git's output is read. */
+  constructor(most: number, onField: (field: Buffer, isCut: boolean) => void) {
     this.#most = most;
-    this.#tell = tell;
+    this.#onField = onField;
   }
 
   readonly read = (piece: Buffer): void => {
@@ -35,6 +35,6 @@ export class Fields {
     this.#pieces = [];
     this.#kept = 0;
     this.#isCut = false;
-    this.#tell(field, isCut);
+    this.#onField(field, isCut);
   }
 }

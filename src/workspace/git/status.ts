@@ -26,7 +26,7 @@ export interface Status {
 export async function statusOf({ git, repository }: GitView): Promise<Status> {
   const { changes, isCut } = await changesOf(git, '--renames', MAX_READ);
   const room = new ListingRoom();
-  const told: Change[] = [];
+  const listed: Change[] = [];
   for (const { code, from, path } of changes) {
     const row = {
       status: code.trim(),
@@ -34,14 +34,14 @@ export async function statusOf({ git, repository }: GitView): Promise<Status> {
       ...(from !== undefined && { from: shown(from) }),
     };
     if (!room.take(row)) break;
-    told.push(row);
+    listed.push(row);
   }
   return {
     isGitRepo: true,
     branch: repository.branch ?? 'HEAD',
     remote: shownRemote(repository.remote),
-    changes: told,
-    ...((isCut || told.length < changes.length) && { truncated: true }),
+    changes: listed,
+    ...((isCut || listed.length < changes.length) && { truncated: true }),
     hasChanges: isCut || changes.length > 0,
   };
 }

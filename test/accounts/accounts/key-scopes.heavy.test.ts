@@ -177,8 +177,8 @@ describe('endpoints that accept a key', () => {
       if (keyScope === 'any') continue;
       const { alone, without } = keys.get(keyScope) ?? { alone: '', without: '' };
       const refused = await callWith(without, each);
-      const told = refused.body.error?.code === undefined ? refused.body : refused.body.error;
-      const answer = { name: nameOf(each.endpoint), status: refused.status, ...told };
+      const reported = refused.body.error?.code === undefined ? refused.body : refused.body.error;
+      const answer = { name: nameOf(each.endpoint), status: refused.status, ...reported };
       expect(answer).toMatchObject({
         name: nameOf(each.endpoint),
         status: 403,

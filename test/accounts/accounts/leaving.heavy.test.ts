@@ -129,12 +129,12 @@ class Removals {
 
 /** Fakes an identity provider that records the tokens to revoke. */
 function revoker(answer: () => Promise<void> = () => Promise.resolve()) {
-  const told: string[] = [];
+  const reported: string[] = [];
   const revoke = (token: string) => {
-    told.push(token);
+    reported.push(token);
     return answer();
   };
-  return { told, revoke };
+  return { reported, revoke };
 }
 
 /** The area of subscriptions without a payment processor: `test/billing/leaving.test.ts` has one. */
@@ -368,7 +368,7 @@ describe('deletion of an account', () => {
     const by = deletions(new Removals(), provider);
     await by.leave('refresh tokens', ada.id);
     await by.leave('refresh tokens', ada.id);
-    expect(provider.told).toEqual(['of hers']);
+    expect(provider.reported).toEqual(['of hers']);
   });
 
   test('waits up to a day for an identity provider that does not answer', async () => {
@@ -382,7 +382,7 @@ describe('deletion of an account', () => {
         WHERE user_id = '${ada.id}'`,
     );
     await by.leave('refresh tokens', ada.id);
-    expect(away.told).toEqual(['of hers', 'of hers']);
+    expect(away.reported).toEqual(['of hers', 'of hers']);
   });
 
   test('erases a large account in batches', async () => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => platform?.close());
 
 /** A user at a provider, as the provider describes the account. */
-interface Comer {
+interface Visitor {
   readonly id: string;
   readonly email: string | undefined;
   readonly verified: boolean;
@@ -23,7 +23,7 @@ interface Comer {
 interface Provider {
   readonly kind: 'google' | 'github';
   readonly prefix: 'Idp' | 'Codehost';
-  signIn(browser: Browser, comer: Comer, begin?: string): Promise<Landing>;
+  signIn(browser: Browser, visitor: Visitor, begin?: string): Promise<Landing>;
 }
 
 const PROVIDERS: readonly Provider[] = [
@@ -36,11 +36,11 @@ const PROVIDERS: readonly Provider[] = [
   {
     kind: 'github',
     prefix: 'Codehost',
-    signIn: (browser, comer, begin) => platform.github(browser, coder(comer), begin),
+    signIn: (browser, visitor, begin) => platform.github(browser, coder(visitor), begin),
   },
 ];
 
-const coder = ({ email, id, verified }: Comer, login = 'a-login'): CodeHostUser => ({
+const coder = ({ email, id, verified }: Visitor, login = 'a-login'): CodeHostUser => ({
   id: Number(id),
   login,
   emails: email === undefined ? [] : [{ email, primary: true, verified }],
@@ -48,7 +48,7 @@ const coder = ({ email, id, verified }: Comer, login = 'a-login'): CodeHostUser 
 
 const newEmail = () => `${randomUUID()}@example.com`;
 const newId = () => String(randomInt(1, 2 ** 40));
-const comer = (email: string | undefined, verified = true): Comer => ({
+const visitor = (email: string | undefined, verified = true): Visitor => ({
   id: newId(),
   email,
   verified,
@@ -56,25 +56,25 @@ const comer = (email: string | undefined, verified = true): Comer => ({
 
 describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn }) => {
   /** Signs in with a new browser and returns the session's user. */
-  async function signedIn(who: Comer) {
+  async function signedIn(who: Visitor) {
     const browser = platform.browser();
     const landed = await signIn(browser, who);
     expect(landed.location).toBe('/dashboard');
     return platform.whoIs(browser);
   }
 
-  async function refused(who: Comer, failure: string) {
+  async function refused(who: Visitor, failure: string) {
     const browser = platform.browser();
     const landed = await signIn(browser, who);
     expect(landed.location).toBe(`/login?error=${prefix}${failure}`);
     expect(await platform.whoIs(browser)).toBeNull();
   }
 
-  const link = (browser: Browser, who: Comer) =>
+  const link = (browser: Browser, who: Visitor) =>
     signIn(browser, who, `/api/settings/identities/${kind}`);
 
   test('a linked id signs in to its account whatever its current email address is', async () => {
-    const [first, stranger] = [comer(newEmail()), await platform.registered({ verified: true })];
+    const [first, stranger] = [visitor(newEmail()), await platform.registered({ verified: true })];
     const account = await signedIn(first);
     for (const email of [newEmail(), undefined, stranger.email]) {
       expect((await signedIn({ ...first, email }))?.id).toBe(account?.id);
@@ -83,7 +83,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
   });
 
   test('a disabled id signs nobody in', async () => {
-    const who = comer(newEmail());
+    const who = visitor(newEmail());
     await signedIn(who);
     await platform.asOwner(
       `UPDATE identities SET disabled_at = now() WHERE kind = '${kind}' AND subject = '${who.id}'`,
@@ -92,31 +92,31 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
   });
 
   test('a new id with a verified address of no account gets a new account', async () => {
-    const who = comer(newEmail());
+    const who = visitor(newEmail());
     expect(await signedIn(who)).toMatchObject({ email: who.email });
   });
 
   test('a new id with a verified address signs in to the account that has verified the same address', async () => {
     const owner = await platform.registered({ verified: true });
-    expect((await signedIn(comer(owner.email)))?.id).toBe(owner.id);
+    expect((await signedIn(visitor(owner.email)))?.id).toBe(owner.id);
   });
 
   test('a new id signs in by its verified address in upper case', async () => {
     const owner = await platform.registered({ verified: true });
-    expect((await signedIn(comer(owner.email.toUpperCase())))?.id).toBe(owner.id);
+    expect((await signedIn(visitor(owner.email.toUpperCase())))?.id).toBe(owner.id);
   });
 
   test('a provider sign-in is not linked to an account with the same unverified address', async () => {
     const squatter = await platform.registered();
-    await refused(comer(squatter.email), 'LinkRefused');
+    await refused(visitor(squatter.email), 'LinkRefused');
     const { body } = await squatter.browser.ask('GET', '/api/settings/identities');
     expect(body.identities).toEqual([]);
   });
 
   test('a new id cannot sign in with an address that is linked to an earlier id', async () => {
-    const owner = comer(newEmail());
+    const owner = visitor(newEmail());
     await signedIn(owner);
-    await refused(comer(owner.email), 'LinkRefused');
+    await refused(visitor(owner.email), 'LinkRefused');
   });
 
   test('an address whose mailbox a security event reports as hijacked signs in to no account', async () => {
@@ -124,36 +124,36 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
     await platform.asOwner(
       `INSERT INTO reset_mail_stops VALUES ('${tokenHash(owner.email)}', true, now())`,
     );
-    await refused(comer(owner.email), 'LinkRefused');
+    await refused(visitor(owner.email), 'LinkRefused');
   });
 
   test('an address that the provider has not verified signs in to no account', async () => {
     const owner = await platform.registered({ verified: true });
-    await refused(comer(owner.email, false), 'LinkRefused');
+    await refused(visitor(owner.email, false), 'LinkRefused');
   });
 
   test('an id with an unverified address, or without one, gets no account', async () => {
-    await refused(comer(newEmail(), false), 'NoEmail');
-    await refused(comer(undefined), 'NoEmail');
+    await refused(visitor(newEmail(), false), 'NoEmail');
+    await refused(visitor(undefined), 'NoEmail');
   });
 
   test('an address with a letter that lower-cases to ASCII does not match the ASCII address', async () => {
     const owner = await platform.registered({ email: `k${newEmail()}`, verified: true });
     // The Kelvin sign lower-cases to k.
-    await refused(comer(owner.email.replace(/^k/, '\u212A')), 'NoEmail');
+    await refused(visitor(owner.email.replace(/^k/, '\u212A')), 'NoEmail');
   });
 
   test('the address of a wallet account cannot be used at a provider', async () => {
-    await refused(comer(`0x${randomUUID()}@wallet.service`), 'NoEmail');
+    await refused(visitor(`0x${randomUUID()}@wallet.service`), 'NoEmail');
   });
 
   test("the operator's address signs in to no account", async () => {
-    await refused(comer('operator@platform.invalid'), 'LinkRefused');
+    await refused(visitor('operator@platform.invalid'), 'LinkRefused');
   });
 
   test('an id that was linked in a session signs in to that account, whatever its address', async () => {
     const [owner, stranger] = [await platform.registered(), await platform.registered()];
-    const who = comer(stranger.email, false);
+    const who = visitor(stranger.email, false);
     const landed = await link(owner.browser, who);
     expect(landed.location).toBe(`/dashboard?linked=${kind}`);
     expect((await signedIn(who))?.id).toBe(owner.id);
@@ -166,7 +166,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
       await platform.registered({ verified: true }),
       await platform.registered(),
     ];
-    const who = comer(owner.email);
+    const who = visitor(owner.email);
     await link(owner.browser, who);
     const { body } = await owner.browser.ask('GET', '/api/settings/identities');
     const unlinked = await owner.browser.ask(
@@ -180,7 +180,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
   });
 
   test('an id that is linked to an account cannot be linked again', async () => {
-    const [who, another] = [comer(newEmail()), await platform.registered()];
+    const [who, another] = [visitor(newEmail()), await platform.registered()];
     const account = await signedIn(who);
     const landed = await link(another.browser, who);
     expect(landed.location).toBe(`/login?error=${prefix}LinkRefused`);
@@ -201,7 +201,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
           ask: (...asked: Parameters<Browser['ask']>) =>
             (asked[1].includes('/callback') ? answered : begun).ask(...asked),
         }),
-        comer(newEmail()),
+        visitor(newEmail()),
         begin,
       );
       expect(landed.location).toBe(`/login?error=${prefix}AuthFailed`);
@@ -226,7 +226,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
   test('a link begun in one session cannot be completed in another', async () => {
     const [attacker, victim] = [await platform.registered(), await platform.registered()];
     const session = victim.browser.cookies.get('service-session') ?? '';
-    const who = comer(newEmail());
+    const who = visitor(newEmail());
     const landed = await signIn(
       Object.assign(Object.create(attacker.browser) as Browser, {
         ask: (...asked: Parameters<Browser['ask']>) => {
@@ -258,7 +258,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
 });
 
 test("a login name that passes to another user does not sign in to the former user's account", async () => {
-  const [before, after] = [comer(newEmail()), comer(newEmail())];
+  const [before, after] = [visitor(newEmail()), visitor(newEmail())];
   const [one, other] = [platform.browser(), platform.browser()];
   await platform.github(one, coder(before, 'ada'));
   await platform.github(one, coder(before, 'ada-renamed'));

@@ -120,7 +120,7 @@ const stopResets = (email: string, stopped: boolean) =>
     .transaction((db) => setResetMailBlocks(db, [email], { stopped, at: new Date() }));
 
 const INVALID = [400, 'Invalid or expired token'];
-const told = ({ body, status }: Answer) => [status, body.error];
+const reported = ({ body, status }: Answer) => [status, body.error];
 
 describe('registration', () => {
   /** Registers and signs in over the API. */
@@ -138,7 +138,7 @@ describe('registration', () => {
     const confirmed = await verify(ada, token);
     expect([confirmed.status, confirmed.body]).toEqual([200, { ok: true, email: ada.email }]);
     expect(await settingsOf(ada)).toMatchObject({ emailVerified: true, email: ada.email });
-    expect(told(await verify(ada, token))).toEqual(INVALID);
+    expect(reported(await verify(ada, token))).toEqual(INVALID);
   });
 
   test('registration mails nothing of an advertising user name', attack, async () => {
@@ -162,7 +162,7 @@ describe('the link that verifies an address', () => {
       const [link] = mails.filter(({ to }) => to === squatter.email);
       const token = link ? tokenIn(link) : '';
       expect((await verify(undefined, token)).status).toBe(401);
-      expect(told(await verify(ada, token))).toEqual(INVALID);
+      expect(reported(await verify(ada, token))).toEqual(INVALID);
       expect(await settingsOf(squatter)).toMatchObject({ emailVerified: false });
       expect((await verify(squatter, token)).status).toBe(200);
     },
@@ -174,7 +174,7 @@ describe('the link that verifies an address', () => {
     const first = tokenIn(await mailTo(ada.email, 'verify-email'));
     expect((await resend(ada)).body).toEqual({ ok: true });
     const second = tokenIn(await mailTo(ada.email, 'verify-email'));
-    expect(told(await verify(ada, first))).toEqual(INVALID);
+    expect(reported(await verify(ada, first))).toEqual(INVALID);
     expect((await verify(ada, second)).status).toBe(200);
     expect((await resend(ada)).body).toEqual({ ok: true });
     expect(await sendWaitingMails(database.db)).toEqual([]);
@@ -190,9 +190,9 @@ describe('the link that verifies an address', () => {
          FROM mail_tokens WHERE user_id = '${ada.id}'`,
     );
     expect(row?.hours).toBeCloseTo(24, 0);
-    expect(told(await reset(token))).toEqual(INVALID);
+    expect(reported(await reset(token))).toEqual(INVALID);
     await owner(`UPDATE mail_tokens SET expires_at = now() WHERE user_id = '${ada.id}'`);
-    expect(told(await verify(ada, token))).toEqual(INVALID);
+    expect(reported(await verify(ada, token))).toEqual(INVALID);
   });
 
   test('one of 50 concurrent verifications in two processes succeeds', attack, async () => {
@@ -258,7 +258,7 @@ describe('a forgotten password', () => {
       expect((await ask(again, 'GET', '/api/keys')).body.keys).toEqual([]);
       const notice = await mailTo(ada.email, 'password-was-reset');
       expect(notice.text).not.toMatch(/token|http/);
-      expect(told(await reset(token))).toEqual(INVALID);
+      expect(reported(await reset(token))).toEqual(INVALID);
     },
   );
 
@@ -276,9 +276,9 @@ describe('a forgotten password', () => {
     const token = await resetTokenFor(email);
     expect((await reset(token, 'short')).status).toBe(400);
     const common = await reset(token, 'password1');
-    expect(told(common)).toEqual([400, 'Password is too common']);
+    expect(reported(common)).toEqual([400, 'Password is too common']);
     const own = await reset(token, email.toUpperCase());
-    expect(told(own)).toEqual([400, 'Password must not be your address']);
+    expect(reported(own)).toEqual([400, 'Password must not be your address']);
     expect((await reset(token)).status).toBe(200);
   });
 
@@ -289,8 +289,8 @@ describe('a forgotten password', () => {
       const ada = await verified();
       const older = await resetTokenFor(ada.email);
       const token = await resetTokenFor(ada.email);
-      expect(told(await reset(older))).toEqual(INVALID);
-      expect(told(await verify(ada, token))).toEqual(INVALID);
+      expect(reported(await reset(older))).toEqual(INVALID);
+      expect(reported(await verify(ada, token))).toEqual(INVALID);
       const [row] = await owner(
         `SELECT extract(epoch FROM expires_at - now())::float8 / 60 AS minutes
          FROM mail_tokens WHERE user_id = '${ada.id}'`,
@@ -298,9 +298,9 @@ describe('a forgotten password', () => {
       expect(row?.minutes).toBeGreaterThan(50);
       expect(row?.minutes).toBeLessThanOrEqual(60);
       await owner(`UPDATE mail_tokens SET expires_at = now() WHERE user_id = '${ada.id}'`);
-      expect(told(await reset(token))).toEqual(INVALID);
+      expect(reported(await reset(token))).toEqual(INVALID);
       for (const none of ['x', 'x'.repeat(43), '../../etc/passwd']) {
-        expect(told(await reset(none))).toEqual(INVALID);
+        expect(reported(await reset(none))).toEqual(INVALID);
       }
       const [user] = await owner(`SELECT password_hash FROM users WHERE id = '${ada.id}'`);
       expect(user).toEqual({ password_hash: passwordHash });
@@ -480,14 +480,14 @@ describe('a forgotten password', () => {
       await stopResets(ada.email, true);
       expect((await forgot(ada.email)).status).toBe(200);
       expect(await sendWaitingMails(database.db)).toEqual([]);
-      expect(told(await reset(early))).toEqual(INVALID);
+      expect(reported(await reset(early))).toEqual(INVALID);
       // A link that was being sent when the hijacking was reported.
       const late = await database.db
         .asPlatform()
         .transaction((db) =>
           makeMailToken(db, 'reset-password', { userId: ada.id, email: ada.email }),
         );
-      expect(told(await reset(late))).toEqual(INVALID);
+      expect(reported(await reset(late))).toEqual(INVALID);
       await stopResets(ada.email, false);
       expect((await reset(await resetTokenFor(ada.email))).status).toBe(200);
     },
@@ -501,7 +501,7 @@ describe('a forgotten password', () => {
       const early = await resetTokenFor(ada.email);
       const options = { body: { confirm: ada.email } };
       expect((await ask(ada, 'DELETE', '/api/settings', options)).status).toBe(202);
-      expect(told(await reset(early))).toEqual(INVALID);
+      expect(reported(await reset(early))).toEqual(INVALID);
       expect((await forgot(ada.email)).status).toBe(200);
       expect(await sendWaitingMails(database.db)).toEqual([]);
       const [user] = await owner(`SELECT password_hash FROM users WHERE id = '${ada.id}'`);
@@ -533,10 +533,10 @@ describe('the first password of an account without one', () => {
     const ada = await verified();
     const newPassword = `new ${randomUUID()}`;
     const had = await setFirst(ada, { newPassword });
-    expect(told(had)).toEqual([400, 'currentPassword is required']);
+    expect(reported(had)).toEqual([400, 'currentPassword is required']);
     await owner(`UPDATE users SET password_hash = NULL WHERE id = '${ada.id}'`);
     const guessed = await setFirst(ada, { currentPassword: 'x', newPassword });
-    expect(told(guessed)).toEqual([403, 'Current password is incorrect']);
+    expect(reported(guessed)).toEqual([403, 'Current password is incorrect']);
     const set = await setFirst(ada, { newPassword });
     expect([set.status, set.body]).toEqual([200, { success: true }]);
     const cookie = set.headers.get('set-cookie')?.split(';')[0] ?? '';
@@ -600,7 +600,7 @@ describe('the profile', () => {
       const wallet = await ask(ada, method, '/api/settings', {
         body: { email: 'x@wallet.service' },
       });
-      expect(told(wallet)).toEqual([400, 'Invalid email']);
+      expect(reported(wallet)).toEqual([400, 'Invalid email']);
     },
   );
 
@@ -627,12 +627,12 @@ describe('the profile', () => {
     const notice = await mailTo(ada.email, 'email-changed');
     expect(notice.text).not.toContain(email);
     // A reset link sent to the former mailbox is invalid.
-    expect(told(await reset(early))).toEqual(INVALID);
+    expect(reported(await reset(early))).toEqual(INVALID);
     await forgot(ada.email);
     expect(await sendWaitingMails(database.db)).toEqual([]);
     // The link stays invalid even if the account gets its former address back.
     await owner(`UPDATE users SET email = '${ada.email}' WHERE id = '${ada.id}'`);
-    expect(told(await reset(early))).toEqual(INVALID);
+    expect(reported(await reset(early))).toEqual(INVALID);
     await owner(`UPDATE users SET email = '${email}' WHERE id = '${ada.id}'`);
     // A reset link that was being sent to the former address is invalid too.
     const late = await database.db
@@ -640,7 +640,7 @@ describe('the profile', () => {
       .transaction((db) =>
         makeMailToken(db, 'reset-password', { userId: ada.id, email: ada.email }),
       );
-    expect(told(await reset(late))).toEqual(INVALID);
+    expect(reported(await reset(late))).toEqual(INVALID);
   });
 
   test(
@@ -652,7 +652,7 @@ describe('the profile', () => {
       await sendWaitingMails(database.db);
       await change(ada, { email });
       const token = tokenIn(await mailTo(email, 'change-email'));
-      expect(told(await verify(mallory, token))).toEqual(INVALID);
+      expect(reported(await verify(mallory, token))).toEqual(INVALID);
       expect(await settingsOf(mallory)).toMatchObject({ email: mallory.email });
       expect((await verify(ada, token)).body).toEqual({ ok: true, email });
     },
@@ -665,10 +665,10 @@ describe('the profile', () => {
     const token = tokenIn(await mailTo(email, 'change-email'));
     await resend(ada);
     const again = tokenIn(await mailTo(email, 'change-email'));
-    expect(told(await verify(ada, token))).toEqual(INVALID);
+    expect(reported(await verify(ada, token))).toEqual(INVALID);
     const back = await change(ada, { email: ada.email });
     expect(back.body.user).toMatchObject({ email: ada.email, pendingEmail: null });
-    expect(told(await verify(ada, again))).toEqual(INVALID);
+    expect(reported(await verify(ada, again))).toEqual(INVALID);
   });
 
   test(
@@ -695,7 +695,7 @@ describe('the profile', () => {
       await change(ada, { email });
       const token = tokenIn(await mailTo(email, 'change-email'));
       const bob = await unverified(email);
-      expect(told(await verify(ada, token))).toEqual(INVALID);
+      expect(reported(await verify(ada, token))).toEqual(INVALID);
       expect(await settingsOf(ada)).toMatchObject({ email: ada.email });
       expect(await settingsOf(bob)).toMatchObject({ email, emailVerified: false });
     },
@@ -834,13 +834,15 @@ describe('in production without a mail server', () => {
       const there = (path: string, body?: unknown, headers = {}) =>
         call(production.url, 'POST', path, { body, headers });
       const unavailable = [503, 'Mail is not configured'];
-      expect(told(await there('/api/auth/forgot-password', { email: ada.email }))).toEqual(
+      expect(reported(await there('/api/auth/forgot-password', { email: ada.email }))).toEqual(
         unavailable,
       );
-      expect(told(await there('/api/auth/verify-email/resend', undefined, asAda))).toEqual(
+      expect(reported(await there('/api/auth/verify-email/resend', undefined, asAda))).toEqual(
         unavailable,
       );
-      expect(told(await there('/api/settings', { email: newEmail() }, asAda))).toEqual(unavailable);
+      expect(reported(await there('/api/settings', { email: newEmail() }, asAda))).toEqual(
+        unavailable,
+      );
       expect((await there('/api/settings', { name: 'Ada' }, asAda)).status).toBe(200);
       const email = newEmail();
       const made = await there('/api/register', { email, password: PASSWORD });

@@ -41,7 +41,7 @@ async function platformWith(parts: Partial<WebDependencies>): Promise<() => Brow
 }
 
 /** Starts a web listener that has not fetched the identity provider's configuration yet. */
-function platformAnew(issuerUrl = platform.idp.issuerUrl): Promise<() => Browser> {
+function secondPlatform(issuerUrl = platform.idp.issuerUrl): Promise<() => Browser> {
   const { identityProvider } = platform.dependencies.settings;
   const callback = 'http://platform.test/api/auth/google/callback';
   const settings = { ...identityProvider, issuerUrl };
@@ -324,7 +324,7 @@ describe('a provider without configuration', () => {
 
 describe('an identity provider that is down', () => {
   test('reports an unreachable identity provider, retries after a pause and then recovers', async () => {
-    const there = await platformAnew();
+    const there = await secondPlatform();
     vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.now() });
     platform.idp.forging.down = 503;
     const asked = platform.idp.asked.length;
@@ -347,7 +347,7 @@ describe('an identity provider that is down', () => {
   });
 
   test('rejects a discovery document with a different issuer', attack, async () => {
-    const there = await platformAnew();
+    const there = await secondPlatform();
     platform.idp.forging.discovery = { issuer: 'https://elsewhere.example' };
     const begun = await there().ask('GET', '/api/auth/google');
     expect(begun.location).toBe('/login?error=IdpAuthError');
@@ -371,7 +371,7 @@ describe("the identity provider's variants", () => {
     const callback = 'http://platform.test/api/auth/google/callback';
     const idp = await startIdentityProvider(callback, { inUserinfo: true });
     try {
-      const there = await platformAnew(idp.issuerUrl);
+      const there = await secondPlatform(idp.issuerUrl);
       const [browser, email] = [there(), newEmail()];
       const { location } = await browser.ask('GET', '/api/auth/google');
       const back = await idp.consent(location, randomUUID(), verified(email, 'Ada'));
@@ -385,7 +385,7 @@ describe("the identity provider's variants", () => {
   });
 
   test("accepts the provider's new signing key after a minute and rejects the former key", async () => {
-    const there = await platformAnew();
+    const there = await secondPlatform();
     const who = () => [there(), randomUUID(), verified(newEmail())] as const;
     expect((await platform.google(...who())).location).toBe('/dashboard');
     const next = await generateKeyPair('RS256');

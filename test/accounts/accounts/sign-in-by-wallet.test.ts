@@ -42,7 +42,7 @@ async function link(userId: string, address: string) {
 }
 
 /** Runs `then` while a transaction that holds the wallet's lock runs `first`. */
-async function meanwhile<T>(
+async function concurrently<T>(
   address: string,
   first: (db: TenantTransaction) => Promise<unknown>,
   then: readonly (() => Promise<T>)[],
@@ -75,7 +75,7 @@ test('a wallet account listed in ADMIN_EMAILS is not an admin, as its address is
 
 test('concurrent first sign-ins of a wallet run one by one and create one account', async () => {
   const address = newAddress();
-  const proofs = await meanwhile(address, () => Promise.resolve(), [
+  const proofs = await concurrently(address, () => Promise.resolve(), [
     () => signIn(address),
     () => signIn(address),
     () => signIn(address),
@@ -87,7 +87,7 @@ test('a wallet linked during its sign-in signs in to the linked account and crea
   const [user, address] = [await newUser(database), newAddress()];
   const linkFirst = (db: TenantTransaction) =>
     db.Identity.create({ id: randomUUID(), userId: user, ...walletIdentity(address) });
-  const [proof] = await meanwhile(address, linkFirst, [() => signIn(address)]);
+  const [proof] = await concurrently(address, linkFirst, [() => signIn(address)]);
   expect(proof?.user.id).toBe(user);
   expect(await owner(`SELECT FROM users WHERE email LIKE '${address}%'`)).toEqual([]);
 });
@@ -97,7 +97,7 @@ test('a wallet that signs in first cannot be linked to a different account', asy
   const mine = await newUser(database);
   const signInFirst = (db: TenantTransaction) =>
     db.Identity.create({ id: randomUUID(), userId: mine, ...walletIdentity(address) });
-  const linking = meanwhile(address, signInFirst, [() => link(user, address)]);
+  const linking = concurrently(address, signInFirst, [() => link(user, address)]);
   await expect(linking).rejects.toThrow('This identity belongs to an account already');
 });
 

@@ -111,8 +111,8 @@ test('the token is sealed, and in no answer, log, audit record or other row', as
   const body = { userId, gatewayToken };
   const { text } = await site.backend(undefined, 'POST', '/api/register-home', { body, headers });
   const rows = (await textsOfRows(site.database.db.asPlatform())).join('\n');
-  for (const told of [text, rows, site.logged.join('\n'), (await list()).text]) {
-    expect(told).not.toContain(gatewayToken);
+  for (const reported of [text, rows, site.logged.join('\n'), (await list()).text]) {
+    expect(reported).not.toContain(gatewayToken);
   }
   const [stored] = await owner('SELECT sealed_gateway_token AS sealed FROM installations');
   const { secrets } = site.dependencies;

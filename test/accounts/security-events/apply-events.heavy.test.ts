@@ -112,11 +112,11 @@ const UNTOUCHED: State = {
   resetMails: [true, true],
 };
 
-type Told = Omit<ReportedEvent, 'type'> & { readonly type: keyof typeof EVENT_TYPES };
+type Reported = Omit<ReportedEvent, 'type'> & { readonly type: keyof typeof EVENT_TYPES };
 
 /** Stores events as the receiver does. @returns the id of the row. */
-async function told(
-  events: readonly Told[],
+async function applied(
+  events: readonly Reported[],
   { matching = 'subject', at = new Date() }: { matching?: EventMatching; at?: Date } = {},
 ): Promise<string> {
   const id = randomUUID();
@@ -138,14 +138,14 @@ const setEvents = (id: string, events: readonly ReportedEvent[]) =>
     events: JSON.stringify(events),
   });
 
-async function apply(...events: Parameters<typeof told>): Promise<EventEffect[]> {
-  const outcomes = await effects.apply(await told(...events));
+async function apply(...events: Parameters<typeof applied>): Promise<EventEffect[]> {
+  const outcomes = await effects.apply(await applied(...events));
   return outcomes.map(({ effect }) => effect);
 }
 
 /** Stores and applies an event for one revoked token. */
 async function applyRevoked(token: ReportedEvent['token']): Promise<EventEffect[]> {
-  const id = await told([]);
+  const id = await applied([]);
   const events = [{ type: TOKEN_REVOKED, ...(token && { token }) }];
   await setEvents(id, events);
   return (await effects.apply(id)).map(({ effect }) => effect);
@@ -261,7 +261,7 @@ describe('effects of each event', () => {
   });
 
   test('records an unknown event type as ignored', async () => {
-    const id = await told([{ type: 'sessions-revoked', sub: ada.sub }]);
+    const id = await applied([{ type: 'sessions-revoked', sub: ada.sub }]);
     const events = [{ type: 'https://schemas.example.com/account-purged', sub: ada.sub }];
     await setEvents(id, events);
     expect(await effects.apply(id)).toEqual([{ type: events[0]?.type, effect: 'ignored' }]);
@@ -336,7 +336,7 @@ describe('the subject of an event', { tags: 'attack' }, () => {
 
 describe('security events to apply', () => {
   test('applies an event once and erases its subject', async () => {
-    const id = await told([{ type: 'sessions-revoked', sub: ada.sub, email: ada.email }]);
+    const id = await applied([{ type: 'sessions-revoked', sub: ada.sub, email: ada.email }]);
     const first = await effects.apply(id);
     await signIn(ada.userId);
     expect(await effects.apply(id)).toEqual(first);
@@ -349,7 +349,7 @@ describe('security events to apply', () => {
   });
 
   test('applies an event once if several processes apply it', async () => {
-    const id = await told([{ type: 'sessions-revoked', sub: ada.sub }]);
+    const id = await applied([{ type: 'sessions-revoked', sub: ada.sub }]);
     await Promise.all(Array.from({ length: 4 }, () => effects.apply(id)));
     const audited = await database.db
       .asUser(ada.userId)
@@ -362,7 +362,7 @@ describe('security events to apply', () => {
   });
 
   test('writes the event to the audit log of its subject', async () => {
-    const id = await told([{ type: 'account-credential-change-required', sub: ada.sub }]);
+    const id = await applied([{ type: 'account-credential-change-required', sub: ada.sub }]);
     await effects.apply(id);
     const [line] = await database.db
       .asUser(ada.userId)
@@ -395,7 +395,7 @@ test(
   async () => {
     const { identityId, sub, userId } = ada;
     const user = { id: userId, name: '', email: ada.email, isAdmin: false };
-    const id = await told([{ type: 'account-disabled', sub, reason: 'hijacking' }]);
+    const id = await applied([{ type: 'account-disabled', sub, reason: 'hijacking' }]);
     const proof = { user, method: 'google', identityId } as const;
     const signIns = Array.from({ length: 20 }, () => createSession(database.db, proof, PLACE));
     await Promise.all([...signIns.slice(0, 10), effects.apply(id), ...signIns.slice(10)]);
@@ -410,7 +410,7 @@ test(
   async () => {
     const { identityId, sub, userId } = ada;
     const user = { id: userId, name: '', email: ada.email, isAdmin: false };
-    const id = await told([{ type: 'sessions-revoked', sub }]);
+    const id = await applied([{ type: 'sessions-revoked', sub }]);
     let applying: Promise<unknown> | undefined;
     await database.db.asPlatform().transaction(async (db) => {
       expect(await isProofValid(db, { user, method: 'google', identityId })).toBe(true);

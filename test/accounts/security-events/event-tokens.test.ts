@@ -37,16 +37,16 @@ async function refused(token: string, err: string): Promise<void> {
 
 describe('tokens of the provider', () => {
   test('reads event and subject from a token', async () => {
-    const told = { sub: '1', email: 'ada@example.com' };
+    const reported = { sub: '1', email: 'ada@example.com' };
     const token = await signer.sign({
-      ...claimsOf(provider, 'account-disabled', told, { reason: 'hijacking' }),
+      ...claimsOf(provider, 'account-disabled', reported, { reason: 'hijacking' }),
       iat: 4_000_000_000,
       jti: '756E69717565',
     });
     expect(await verify(token)).toEqual({
       jti: '756E69717565',
       issuedAt: 4_000_000_000,
-      events: [{ type: EVENT_TYPES['account-disabled'], ...told, reason: 'hijacking' }],
+      events: [{ type: EVENT_TYPES['account-disabled'], ...reported, reason: 'hijacking' }],
     });
   });
 
@@ -112,8 +112,8 @@ describe('tokens of the provider', () => {
     const subject = { sub: 'a\0b', email: '\ud800@example.com' };
     const type = EVENT_TYPES['sessions-revoked'];
     const token = await signer.sign({ ...claims, events: { [type]: { subject } } });
-    const [told] = (await verify(token)).events;
-    expect(told).toEqual({ type, sub: 'a\ufffdb', email: '\ufffd@example.com' });
+    const [reported] = (await verify(token)).events;
+    expect(reported).toEqual({ type, sub: 'a\ufffdb', email: '\ufffd@example.com' });
   });
 });
 

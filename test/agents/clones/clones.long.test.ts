@@ -371,7 +371,7 @@ describe('clone that waits for its payment', () => {
     const chainId = 42_431;
     const elsewhere = {
       chainId,
-      askedFor: () => ({
+      onBehalfOf: () => ({
         receipt: () => Promise.resolve(undefined),
         blockNumber: () => Promise.resolve(1_000_000),
       }),

@@ -51,7 +51,7 @@ test('a payment that a reorganisation mined again and reverted is not a payment'
     paidAt: null,
     hasParent: true,
   };
-  const look = (receipt: ReturnType<typeof moved>) =>
+  const check = (receipt: ReturnType<typeof moved>) =>
     new ClonePayments({
       store: {
         waiting: () => Promise.resolve(clone),
@@ -60,15 +60,15 @@ test('a payment that a reorganisation mined again and reverted is not a payment'
       },
       node: {
         chainId: 4217,
-        askedFor: () => ({
+        onBehalfOf: () => ({
           blockNumber: () => Promise.resolve(9),
           receipt: () => Promise.resolve(receipt),
         }),
       },
       chain: { treasury, confirmations: 3 },
     }).check('clone');
-  expect(await look(paid)).toBe('paid');
-  expect(await look({ ...paid, succeeded: false, logs: [] })).toBe('over');
+  expect(await check(paid)).toBe('paid');
+  expect(await check({ ...paid, succeeded: false, logs: [] })).toBe('over');
   expect(asked).toEqual([
     ['paid', 'clone', 1_000_000n],
     ['fail', 'clone', expect.stringContaining('reorganisation removed the payment')],

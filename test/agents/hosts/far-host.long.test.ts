@@ -209,7 +209,7 @@ describe('access to an agent on a listening host', () => {
   });
 
   test('reads the log of an agent on another host page by page and live', async () => {
-    await platform.tellAgent(agentId, { print: { lines: 3, text: 'far', stream: 'stdout' } });
+    await platform.orderAgent(agentId, { print: { lines: 3, text: 'far', stream: 'stdout' } });
     const path = `/api/logs/${agentId}/history?limit=2`;
     const lines = await until(async () => {
       const { body } = await backend(path);
@@ -222,7 +222,7 @@ describe('access to an agent on a listening host', () => {
       { headers: headers() },
     );
     expect(following.status).toBe(200);
-    await platform.tellAgent(agentId, { print: { lines: 2, text: 'more', stream: 'stderr' } });
+    await platform.orderAgent(agentId, { print: { lines: 2, text: 'more', stream: 'stderr' } });
     const seen: string[] = [];
     for await (const { data } of eventsOf(following)) {
       seen.push(data.line);

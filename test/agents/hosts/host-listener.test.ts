@@ -459,10 +459,10 @@ describe('remote host', () => {
   });
 
   test("aborts the agent's answer when its reader leaves", async () => {
-    let hears: AbortSignal | undefined;
+    let listens: AbortSignal | undefined;
     const url = await serve({
       async *ask(_agent, _question, signal) {
-        hears = signal;
+        listens = signal;
         yield 'begun';
         await new Promise<never>(() => undefined);
       },
@@ -470,7 +470,7 @@ describe('remote host', () => {
     const reading = remote(url).ask(agent, question, never);
     await reading.next();
     await reading.return(undefined);
-    await until(() => hears?.aborted === true);
+    await until(() => listens?.aborted === true);
   });
 
   test('limits the concurrent calls of an owner and stops counting completed calls', async () => {

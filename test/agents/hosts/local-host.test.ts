@@ -17,12 +17,12 @@ const never = new AbortController().signal;
 let database: TestDatabase;
 let neighbour: Server;
 /** Requests received by the neighbour, which listens on the agent's port. */
-let heard = 0;
+let received = 0;
 
 beforeAll(async () => {
   database = await testDatabase();
   neighbour = createServer((_, response) => {
-    heard++;
+    received++;
     response.end();
   });
   await new Promise<void>((resolve) => neighbour.listen(0, '127.0.0.1', resolve));
@@ -71,7 +71,7 @@ describe('stale agent port', { tags: 'attack' }, () => {
       const question = { message: 'a secret', conversation: 'c' };
       const asking = hostWith([]).ask(agent, question, never).next();
       await expect(asking).rejects.toThrow(ConflictError);
-      expect(heard).toBe(0);
+      expect(received).toBe(0);
     },
   );
 });

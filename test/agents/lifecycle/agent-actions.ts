@@ -20,7 +20,7 @@ export class AgentActions {
 
   /** Delays the container's next stop by four seconds, unless it is killed. */
   holdStop(id: string) {
-    return this.platform.tellAgent(id, { stopDelayMs: 4_000 });
+    return this.platform.orderAgent(id, { stopDelayMs: 4_000 });
   }
 
   /** Deletes the agent and waits until all its resources are removed. */

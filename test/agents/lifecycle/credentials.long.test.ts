@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.close());
 
-const { act, setCredential, look } = actionsOn(() => ({ platform, ada, agentId }));
+const { act, setCredential, readAgent: check } = actionsOn(() => ({ platform, ada, agentId }));
 
 /** Reads the agent's secrets file in the container, as its runtime does. */
 async function environment(id = agentId): Promise<Record<string, string>> {
@@ -69,7 +69,7 @@ describe('a credential', () => {
       const made = await setCredential('SHOP_TOKEN', first);
       expect([made.status, made.body]).toEqual([202, { ...succeeded, id: agentId }]);
       expect(await environment()).toEqual({ ...before, SHOP_TOKEN: first });
-      expect((await look()).credentials).toEqual([
+      expect((await check()).credentials).toEqual([
         { name: 'SHOP_TOKEN', updatedAt: expect.stringMatching(/Z$/) },
       ]);
       expect(await wholeDatabase()).not.toContain(first);
@@ -87,7 +87,7 @@ describe('a credential', () => {
 
       expect((await setCredential('OTHER', null)).body).toMatchObject(succeeded);
       expect(await environment()).toEqual({ ...before, SHOP_TOKEN: second });
-      expect((await look()).credentials).toMatchObject([{ name: 'SHOP_TOKEN' }]);
+      expect((await check()).credentials).toMatchObject([{ name: 'SHOP_TOKEN' }]);
       expect(await credentialsOf(agentId)).toHaveLength(1);
       const gone = await setCredential('OTHER', null);
       expect([gone.status, gone.body.error]).toEqual([404, 'Credential not found']);
@@ -96,7 +96,7 @@ describe('a credential', () => {
 
   test("a credential is redacted in the agent's log", async () => {
     const [line] = second.split('\n');
-    await platform.tellAgent(agentId, { print: { lines: 1, text: `it is ${line}` } });
+    await platform.orderAgent(agentId, { print: { lines: 1, text: `it is ${line}` } });
     const path = `/api/logs/${agentId}/history?limit=1000`;
     await expect
       .poll(async () => (await platform.backend(ada, 'GET', path)).text)
@@ -110,7 +110,7 @@ describe('a credential', () => {
     expect(failed.body).toMatchObject({ status: 'failed' });
     expect(failed.body.error).toContain('rolled back');
     expect(await environment()).toEqual(before);
-    expect((await look()).status).toBe('running');
+    expect((await check()).status).toBe('running');
     expect(await credentialsOf(agentId)).toMatchObject([{ name: 'SHOP_TOKEN', state: 'present' }]);
   });
 
@@ -143,7 +143,7 @@ describe('a credential', () => {
   test('a credential set on a stopped agent takes effect at its next start', async () => {
     const id = await platform.runningAgent(ada);
     await platform.web(ada, 'POST', `/api/agents/${id}/stop?wait=60`);
-    expect((await look(id)).actions).not.toContain('chat');
+    expect((await check(id)).actions).not.toContain('chat');
     const set = await setCredential('SHOP_TOKEN', first, { agentId: id });
     expect(set.body).toMatchObject(succeeded);
     await platform.web(ada, 'POST', `/api/agents/${id}/start?wait=60`);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { containerName } from '../../../src/docker/containers/container-spec.js';
 import { until } from '../../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
-import { toldBySignal } from '../../support/signals.js';
+import { endedBySignal } from '../../support/signals.js';
 
 let on: TestPlatform;
 let user: TestUser;
@@ -13,22 +13,26 @@ beforeAll(async () => {
 });
 afterAll(() => on?.close());
 
-const told = (agentId: string, signal: string) => toldBySignal(on.temporal.client, agentId, signal);
-const firstTold = (agentId: string, signal: string) =>
-  until(async () => (await told(agentId, signal))[0]);
+const reported = (agentId: string, signal: string) =>
+  endedBySignal(on.temporal.client, agentId, signal);
+const firstNotified = (agentId: string, signal: string) =>
+  until(async () => (await reported(agentId, signal))[0]);
 
 test("notifies the supervisor of its container's end and the cause", async () => {
   const [killed, exited] = await Promise.all([on.runningAgent(user), on.runningAgent(user)]);
   const before = await on.containers.inspect(killed);
   await on.docker.getContainer(containerName(killed)).kill();
-  await on.tellAgent(exited, { exit: 3 });
-  expect(await firstTold(killed, 'containerEnded')).toEqual({
+  await on.orderAgent(exited, { exit: 3 });
+  expect(await firstNotified(killed, 'containerEnded')).toEqual({
     containerId: before?.id,
     cause: 'kill',
     exitCode: 137,
     at: expect.any(Number),
   });
-  expect(await firstTold(exited, 'containerEnded')).toMatchObject({ cause: 'exit', exitCode: 3 });
+  expect(await firstNotified(exited, 'containerEnded')).toMatchObject({
+    cause: 'exit',
+    exitCode: 3,
+  });
 });
 
 test('a starting worker notifies the supervisors of stopped agents that should run, and no others', async () => {
@@ -39,9 +43,9 @@ test('a starting worker notifies the supervisors of stopped agents that should r
   await on.stopWorkers();
   await on.docker.getContainer(containerName(down ?? '')).kill();
   await on.startWorkers();
-  expect(await firstTold(down ?? '', 'dockerReturned')).toEqual({ awayFrom: 0 });
-  expect(await told(up ?? '', 'dockerReturned')).toEqual([]);
-  expect(await told(stopped ?? '', 'dockerReturned')).toEqual([]);
+  expect(await firstNotified(down ?? '', 'dockerReturned')).toEqual({ awayFrom: 0 });
+  expect(await reported(up ?? '', 'dockerReturned')).toEqual([]);
+  expect(await reported(stopped ?? '', 'dockerReturned')).toEqual([]);
 });
 
 test('recreates a container that was removed while no worker ran', async () => {

@@ -716,8 +716,8 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
   const before = (left ??= await stateOfAda());
   const answer = await ask(method, path, body?.());
   left = await stateOfAda();
-  const told = answer.text + JSON.stringify([...answer.headers]);
-  expect([name, ...marks.filter((mark) => told.includes(mark))]).toEqual([name]);
+  const reported = answer.text + JSON.stringify([...answer.headers]);
+  expect([name, ...marks.filter((mark) => reported.includes(mark))]).toEqual([name]);
   expect([name, left]).toEqual([name, before]);
   return answer.status;
 }
@@ -777,8 +777,8 @@ describe("isolation of a user's data from other users", () => {
 
   test('control: a visit fails if data is shown or changed', async () => {
     const asAda: Ask = (method, path, body) => platform.web(ada, method, path, { body });
-    const look = visit('GET /api/agents/:id', missing, asAda);
-    await expect(look).rejects.toThrow('to deeply equal');
+    const check = visit('GET /api/agents/:id', missing, asAda);
+    await expect(check).rejects.toThrow('to deeply equal');
     const grant: Ask = (method, path, body) => platform.backend(ada, method, path, { body });
     const name = 'POST /api/subscriptions/deploy';
     const silent: Ask = async (...asked) => ({ ...(await grant(...asked)), text: '' });
@@ -875,8 +875,8 @@ describe("isolation of a user's data from other users", () => {
       const as = (headers: Record<string, string>): Ask => {
         return async (method, path, body) => {
           const answer = await call(summarizer.url, method, path, { body, headers });
-          const told = Object.values(shown).filter((value) => answer.text.includes(value));
-          expect([name, ...told]).toEqual([name]);
+          const reported = Object.values(shown).filter((value) => answer.text.includes(value));
+          expect([name, ...reported]).toEqual([name]);
           return answer;
         };
       };

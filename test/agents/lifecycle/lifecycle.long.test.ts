@@ -85,7 +85,7 @@ describe('the life of an agent', () => {
   test('restarts an agent whose container exits by itself', async () => {
     const id = await platform.runningAgent(ada);
     const before = await platform.containers.inspect(id);
-    await platform.tellAgent(id, { exit: 1 });
+    await platform.orderAgent(id, { exit: 1 });
     await until(async () => {
       const now = await platform.containers.inspect(id);
       return now?.status === 'running' && now.startedAt !== before?.startedAt;

@@ -55,7 +55,7 @@ async function takenBy(agentId: string): Promise<number> {
   return row?.bytes ?? 0;
 }
 
-const toldOf = async (agentId: string) =>
+const notifiedOf = async (agentId: string) =>
   (
     await platform.db.asPlatform().query<{ event: { event: string } }>(
       `SELECT event FROM pending_notifications WHERE agent_id = $agentId
@@ -74,15 +74,15 @@ test(
     ] as const;
     // Workers without delivery leave the notifications pending, where the test can read them.
     await platform.stopWorkers();
-    await platform.startWorkers({ telling: false });
+    await platform.startWorkers({ notifying: false });
     const before = await platform.containers.inspect(modest);
 
     await measure();
-    expect(await toldOf(greedy)).toEqual([]);
+    expect(await notifiedOf(greedy)).toEqual([]);
     await write(greedy, 'some', 27);
     await measure();
     await measure();
-    const [filling, ...again] = await toldOf(greedy);
+    const [filling, ...again] = await notifiedOf(greedy);
     expect(filling).toMatchObject({ event: 'memory_filling', share: expect.closeTo(0.85, 1) });
     expect(again).toEqual([]);
     expect(await shown(greedy)).toMatchObject({ status: 'active' });
@@ -95,7 +95,7 @@ test(
       statusReason: expect.stringMatching(/memory is full, with \d+ MiB of the 32 MiB/),
       watchdog: { state: 'stopped' },
     });
-    expect((await toldOf(greedy)).map(({ event }) => event)).toEqual([
+    expect((await notifiedOf(greedy)).map(({ event }) => event)).toEqual([
       'memory_filling',
       'memory_full',
     ]);

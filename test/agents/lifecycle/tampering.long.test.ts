@@ -77,7 +77,7 @@ describe.concurrent('a tampered container', () => {
     const Memory = 512 * 1024 * 1024;
     const RestartPolicy = { Name: 'always' };
     await containerOf(id).update({ RestartPolicy, Memory, MemorySwap: Memory });
-    await on.tellAgent(id, { exit: 3 });
+    await on.orderAgent(id, { exit: 3 });
     await until(() => answers(id));
     expect(await operate(id, 'stop')).toBe('succeeded');
     expect(await statusOf(id)).toBe('exited');

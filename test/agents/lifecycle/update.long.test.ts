@@ -155,7 +155,7 @@ describe('an update', () => {
   test('a repeated update request returns the running one, and a different update is refused', async () => {
     const id = await platform.runningAgent(ada);
     // Delays the container's stop by four seconds.
-    await platform.tellAgent(id, { stopDelayMs: 4_000 });
+    await platform.orderAgent(id, { stopDelayMs: 4_000 });
     const ask = (version: string) =>
       platform.backend(ada, 'POST', `/api/agents/${id}/update`, { body: { version } });
     const first = await ask(good);

@@ -33,7 +33,14 @@ beforeAll(async () => {
   on = await testPlatform({
     env: { WATCHDOG_CHECK_INTERVAL: '1s' },
     // The supervisor sees the ended container before the host takes charge, and cannot record what it saw.
-    localRepair: { ask: 300, away: 20_000, again: 1_000, tell: 15_000, pause: 300, grace: 1_000 },
+    localRepair: {
+      probe: 300,
+      away: 20_000,
+      again: 1_000,
+      notify: 15_000,
+      pause: 300,
+      grace: 1_000,
+    },
   });
   user = await on.signUp('network');
 });

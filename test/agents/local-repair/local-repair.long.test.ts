@@ -33,7 +33,7 @@ let absences: DockerAbsences;
 let events: ContainerEvent[];
 /** Milliseconds since the control plane became unavailable. */
 let awayForMs: number;
-let told: string[];
+let reported: string[];
 let stop: AbortController;
 let running: Promise<void>;
 
@@ -47,7 +47,7 @@ beforeEach(async () => {
   absences = new DockerAbsences();
   events = [{ kind: 'connected', lostAt: undefined }];
   awayForMs = LOCAL_REPAIR_TIMES.away;
-  told = [];
+  reported = [];
   stop = new AbortController();
   running = Promise.resolve();
 });
@@ -76,7 +76,7 @@ function begin(guard = new AgentGuard(journal)): void {
     kill: () => container.kill(),
     start: () => container.start(),
   };
-  async function* told(signal: AbortSignal) {
+  async function* reported(signal: AbortSignal) {
     while (!signal.aborted) {
       yield* events.splice(0);
       await pause(5, signal);
@@ -84,7 +84,7 @@ function begin(guard = new AgentGuard(journal)): void {
   }
   const repair = new LocalRepair({
     // Only the parts that LocalRepair uses.
-    docker: { containers, events: told } as unknown as LocalRepairDependencies['docker'],
+    docker: { containers, events: reported } as unknown as LocalRepairDependencies['docker'],
     journal,
     log,
     guard,
@@ -96,11 +96,11 @@ function begin(guard = new AgentGuard(journal)): void {
       },
     },
     mayAct: () => true,
-    tell: ({ agentId }) => Promise.resolve(void tellings(agentId)),
+    notify: ({ agentId }) => Promise.resolve(void tellings(agentId)),
     progress: {
       isStarting: () => Promise.resolve(false),
     } as unknown as LocalRepairDependencies['progress'],
-    times: { ...LOCAL_REPAIR_TIMES, again: 0, pause: 10, grace: 10, tell: FOR_EVER_MS },
+    times: { ...LOCAL_REPAIR_TIMES, again: 0, pause: 10, grace: 10, notify: FOR_EVER_MS },
     settings: {
       autoRepair: true,
       maxRepairAttempts: 3,
@@ -114,7 +114,7 @@ function begin(guard = new AgentGuard(journal)): void {
   running = repair.run(stop.signal);
 }
 
-const tellings = (agentId: string) => told.push(agentId);
+const tellings = (agentId: string) => reported.push(agentId);
 const causes = () => journal.get('one')?.past.map(({ cause }) => cause);
 const isUp = () => journal.get('one')?.memory.state === 'running' && container.status === 'running';
 const isInCharge = () =>
@@ -199,7 +199,7 @@ test('completes an unfinished start at once although the container runs', async 
 });
 
 describe('notification of supervisors', () => {
-  const isTold = (times: number) => until(() => told.length === times);
+  const isReported = (times: number) => until(() => reported.length === times);
 
   test('notifies a supervisor of local repairs once it can act, and of nothing else', async () => {
     awayForMs = 1;
@@ -208,31 +208,31 @@ describe('notification of supervisors', () => {
     await known({ agentId: 'well' });
     begin();
     await pause(2_500, stop.signal);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     awayForMs = 0;
-    await isTold(1);
-    expect(told).toEqual(['one']);
+    await isReported(1);
+    expect(reported).toEqual(['one']);
   });
 
   test('notifies a supervisor of later repairs regardless of earlier notifications', async () => {
     awayForMs = 0;
     await known({ past: [CHANGE] });
     begin();
-    await isTold(1);
+    await isReported(1);
     await known();
     await pause(2_500, stop.signal);
     await known({ past: [CHANGE] });
-    await isTold(2);
+    await isReported(2);
   });
 
   test('forgets the notifications of a removed agent', async () => {
     awayForMs = 0;
     await known({ past: [CHANGE] });
     begin();
-    await isTold(1);
+    await isReported(1);
     await journal.delete('one');
     await pause(2_500, stop.signal);
     await known({ past: [CHANGE] });
-    await isTold(2);
+    await isReported(2);
   });
 });

@@ -49,7 +49,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 interface Scene {
   readonly entry?: Partial<JournalEntry>;
   readonly absences?: readonly DockerAbsence[];
-  readonly heard?: ContainerDeath;
+  readonly received?: ContainerDeath;
   readonly given?: Partial<LocalWatchdogDependencies>;
   readonly signal?: AbortSignal;
 }
@@ -61,7 +61,7 @@ async function attend(
     absences = [],
     entry = {},
     given = {},
-    heard,
+    received,
     signal = new AbortController().signal,
   }: Scene = {},
 ) {
@@ -86,7 +86,7 @@ async function attend(
     progress: { isStarting: () => Promise.resolve(false) },
     ...given,
   } as unknown as LocalWatchdogDependencies;
-  const isWell = await new LocalWatchdog(dependencies, known, signal).attend(absences, heard);
+  const isWell = await new LocalWatchdog(dependencies, known, signal).attend(absences, received);
   const now = journal.get('one');
   if (!now) throw new Error('journal entry missing');
   return {
@@ -148,20 +148,24 @@ describe('agent with an ended container', () => {
   test('takes the cause from a Docker event only if the event is about the same end', async () => {
     const container = new ScriptedContainer(gateway);
     const death = { agentId: 'one', userId: 'user', containerId: 'container', exitCode: 137 };
-    const heard = (at: number) => ({ ...death, cause: 'stop', at }) as const;
-    const near = await attend(container, { heard: heard(container.finishedAt + 1_000) });
+    const received = (at: number) => ({ ...death, cause: 'stop', at }) as const;
+    const near = await attend(container, { received: received(container.finishedAt + 1_000) });
     expect(near.changes[0]).toBe('degraded (stop)');
     const far = new ScriptedContainer(gateway);
-    expect((await attend(far, { heard: heard(far.finishedAt - 60_000) })).changes[0]).toBe(
+    expect((await attend(far, { received: received(far.finishedAt - 60_000) })).changes[0]).toBe(
       'degraded (kill)',
     );
     const another = new ScriptedContainer(gateway);
-    const of = { ...heard(another.finishedAt), containerId: 'another one' };
-    expect((await attend(another, { heard: of })).changes[0]).toBe('degraded (kill)');
+    const of = { ...received(another.finishedAt), containerId: 'another one' };
+    expect((await attend(another, { received: of })).changes[0]).toBe('degraded (kill)');
     const out = Object.assign(new ScriptedContainer(gateway), { oomKilled: true });
-    expect((await attend(out, { heard: heard(out.finishedAt) })).changes[0]).toBe('degraded (oom)');
+    expect((await attend(out, { received: received(out.finishedAt) })).changes[0]).toBe(
+      'degraded (oom)',
+    );
     const early = new ScriptedContainer(gateway);
-    const { past } = await attend(early, { heard: { ...heard(early.finishedAt), cause: 'oom' } });
+    const { past } = await attend(early, {
+      received: { ...received(early.finishedAt), cause: 'oom' },
+    });
     expect(past[0]).toMatchObject({
       cause: 'oom',
       reason: 'The container ran out of memory',

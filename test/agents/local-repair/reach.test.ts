@@ -52,7 +52,7 @@ test('counts a service as available after one answer', async () => {
 });
 
 test('repairs locally after 30 s, with the pauses of a supervisor', () => {
-  const { ask, away, grace, pause } = LOCAL_REPAIR_TIMES;
+  const { probe: ask, away, grace, pause } = LOCAL_REPAIR_TIMES;
   expect({ away, pause, grace }).toEqual({ away: 30_000, pause: 5_000, grace: 30_000 });
   // Three calls in a row fail or time out before that.
   expect(ask).toBeLessThan(away / 3);

@@ -15,7 +15,14 @@ beforeAll(async () => {
       proxy = await startTcpProxy(`tcp://${address}`);
       return `127.0.0.1:${proxy.port}`;
     },
-    localRepair: { ask: 300, away: 1_000, again: 1_000, tell: 15_000, pause: 300, grace: 1_000 },
+    localRepair: {
+      probe: 300,
+      away: 1_000,
+      again: 1_000,
+      notify: 15_000,
+      pause: 300,
+      grace: 1_000,
+    },
   });
   user = await on.signUp('network');
 });

@@ -22,7 +22,7 @@ import { WELL } from './well.js';
 
 /** A port without a listener: neither Temporal nor PostgreSQL is reachable. */
 const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing';
-const TIMES = { ask: 200, away: 500, again: 500, tell: 15_000, pause: 300, grace: 500 };
+const TIMES = { probe: 200, away: 500, again: 500, notify: 15_000, pause: 300, grace: 500 };
 
 let folder: string;
 let own: TestDocker;
@@ -118,8 +118,9 @@ test('restarts a killed container while Temporal and PostgreSQL are unavailable'
   const agent = await knownAgent();
   await begin();
   const { Id: id } = await own.docker.getContainer(containerName(agent.agentId)).inspect();
-  const isHeard = () => lines.some((line) => line.includes('local repair receives Docker events'));
-  await until(() => Promise.resolve(isHeard()));
+  const isReceived = () =>
+    lines.some((line) => line.includes('local repair receives Docker events'));
+  await until(() => Promise.resolve(isReceived()));
   const killedAt = Date.now();
   await own.docker.getContainer(id).kill();
   await until(() => isUp(agent));
@@ -163,17 +164,17 @@ test('leaves agents down that are stopped, being changed, in a crash loop or rep
   for (const { agentId } of [held, looping, other, forgetful, known]) {
     await own.docker.getContainer(containerName(agentId)).kill();
   }
-  let looks = 0;
+  let checks = 0;
   const inspect = (agentId: string) => {
-    if (agentId === known.agentId) looks += 1;
+    if (agentId === known.agentId) checks += 1;
     return own.containers.inspect(agentId);
   };
   const docker = replacing(own.host, { containers: replacing(own.containers, { inspect }) });
   await begin({ docker });
   await until(() => isUp(known));
   // Repeated checks of the known agent would also have restarted the others.
-  const seen = looks;
-  await until(() => Promise.resolve(looks > seen + 2));
+  const seen = checks;
+  await until(() => Promise.resolve(checks > seen + 2));
   for (const { agentId } of [held, looping, other, forgetful]) {
     expect((await own.containers.inspect(agentId))?.status).toBe('exited');
   }
@@ -278,17 +279,17 @@ describe('unresponsive agent in a running container', () => {
       (await own.containers.inspect(agent.agentId))?.startedAt;
     const before = await startOf(well);
     await paused(hanging);
-    const looks = new Map<string, number>();
+    const checks = new Map<string, number>();
     const docker = longRunning();
     const inspect = (agentId: string) => {
-      looks.set(agentId, (looks.get(agentId) ?? 0) + 1);
+      checks.set(agentId, (checks.get(agentId) ?? 0) + 1);
       return docker.containers.inspect(agentId);
     };
     await begin({
       docker: replacing(docker, { containers: replacing(docker.containers, { inspect }) }),
       repairs: false,
     });
-    const isSeen = () => [hanging, well].every(({ agentId }) => (looks.get(agentId) ?? 0) >= 3);
+    const isSeen = () => [hanging, well].every(({ agentId }) => (checks.get(agentId) ?? 0) >= 3);
     await until(() => Promise.resolve(isSeen()));
     expect((await own.containers.inspect(hanging.agentId))?.status).toBe('paused');
     expect(await startOf(well)).toBe(before);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => platform?.close());
 
 const print = (lines: number, text: string, stream = 'stdout') =>
-  platform.tellAgent(agentId, { print: { lines, text, stream } });
+  platform.orderAgent(agentId, { print: { lines, text, stream } });
 const history = (query = '') =>
   platform.backend(ada, 'GET', `/api/logs/${agentId}/history${query}`);
 const active = async () =>

@@ -66,7 +66,7 @@ async function measured(of: UsedMemory, use: Partial<VolumeUse>): Promise<AgentV
   return database.db.asUser(USER).transaction((db) => db.AgentVolume.findByPk(of.volume));
 }
 
-async function told({ agentId }: UsedMemory): Promise<number> {
+async function reported({ agentId }: UsedMemory): Promise<number> {
   const sql = 'SELECT 1 FROM pending_notifications WHERE agent_id = $agentId';
   return (await database.db.asPlatform().query(sql, { agentId })).length;
 }
@@ -77,18 +77,18 @@ const requireRoom = ({ agentId }: UsedMemory) =>
 test('a filling memory causes one notification, and another one only after it has shrunk', async () => {
   const filling = await memory();
   for (const mib of [85, 72, 85, 79]) await measured(filling, { bytes: mib * MIB });
-  expect(await told(filling)).toBe(1);
+  expect(await reported(filling)).toBe(1);
   await measured(filling, { bytes: 69 * MIB });
   await measured(filling, { bytes: 79 * MIB });
-  expect(await told(filling)).toBe(1);
+  expect(await reported(filling)).toBe(1);
   await measured(filling, { bytes: 81 * MIB });
-  expect(await told(filling)).toBe(2);
+  expect(await reported(filling)).toBe(2);
 });
 
 test('a memory that is full when first measured causes no notification besides that of its stop', async () => {
   const full = await memory();
   expect(await measured(full, { bytes: LIMIT })).toMatchObject({ bytes: String(LIMIT) });
-  expect(await told(full)).toBe(0);
+  expect(await reported(full)).toBe(0);
 });
 
 test('an incomplete measurement never lowers the recorded size', async () => {
@@ -185,9 +185,9 @@ describe('a storage plan', () => {
     if (!mine) throw new Error('the memory is not due');
     expect(mine.storage).toBe('10gb');
     await measured(mine, { bytes: Math.floor(0.79 * (LIMIT + 10 * GIB)), files: MOST_FILES });
-    expect(await told(mine)).toBe(0);
+    expect(await reported(mine)).toBe(0);
     await measured(mine, { bytes: Math.ceil(0.81 * (LIMIT + 10 * GIB)) });
-    expect(await told(mine)).toBe(1);
+    expect(await reported(mine)).toBe(1);
     expect(bounds.at(-1)).toMatchObject({ bytes: LIMIT + 10 * GIB });
     expect(await sizes.full('here')).toEqual([]);
   });

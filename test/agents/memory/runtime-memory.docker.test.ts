@@ -30,7 +30,7 @@ const get = (query: Readonly<Record<string, string>> = {}, user: TestUser | unde
 const post = (body: object, user: TestUser | undefined = ada) =>
   platform.web(user, 'POST', '/api/memory', { body: { agentId, ...body } });
 const inAgent = (script: string) => runInContainer(platform.docker, containerName(agentId), script);
-const told = ({ body, status }: Answer) => `${status} ${body.error ?? 'well'}`;
+const reported = ({ body, status }: Answer) => `${status} ${body.error ?? 'well'}`;
 
 /** Returns the changes of the memory in the audit log. */
 const audited = () =>
@@ -120,7 +120,7 @@ test('invalid requests are a 400 that names the field', async () => {
     expect(answers[index]?.body.error).toContain(field);
   }
   expect((await post({ content: 'é'.repeat(32_768), path: 'memory/most.md' })).status).toBe(201);
-  expect(told(await get({ path: 'memory/missing.md' }))).toBe('404 File not found');
+  expect(reported(await get({ path: 'memory/missing.md' }))).toBe('404 File not found');
 });
 
 test("the explorer's refused paths are refused for reads and writes", async () => {
@@ -159,8 +159,8 @@ test('links of the agent lead nowhere', async () => {
 test('other users, and keys without the scope of files, learn and change nothing', async () => {
   const others = [await get({}, bob), await get({ path: 'MEMORY.md' }, bob)];
   others.push(await post({ path: 'MEMORY.md', content: 'of bob' }, bob));
-  expect(others.map(told)).toEqual(others.map(() => '404 Agent not found'));
-  expect(told(await platform.web(undefined, 'GET', `/api/memory?agentId=${agentId}`))).toBe(
+  expect(others.map(reported)).toEqual(others.map(() => '404 Agent not found'));
+  expect(reported(await platform.web(undefined, 'GET', `/api/memory?agentId=${agentId}`))).toBe(
     '401 Unauthorized',
   );
   const keyOf = async (scopes: readonly string[]) => {

@@ -10,7 +10,7 @@ import { freePort } from '../../../dev/ports.js';
 import { freeSubnet } from '../../support/docker.js';
 import { until } from '../../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
-import { toldBySignal } from '../../support/signals.js';
+import { endedBySignal } from '../../support/signals.js';
 import { workerLog } from '../../support/temporal.js';
 
 let on: TestPlatform;
@@ -77,10 +77,10 @@ test('finds and completes the rollback of a failed provisioning', async () => {
 
 test('finds agents that are not in their desired state and notifies their supervisors', async () => {
   const { host: agentHost } = on.settings.agents;
-  const [fine, down, gone, looping, drifted, untold, stopped] = await Promise.all(
+  const [fine, down, gone, looping, drifted, unreported, stopped] = await Promise.all(
     Array.from({ length: 7 }, () => on.runningAgent(user)),
   );
-  for (const id of [drifted, untold, stopped]) {
+  for (const id of [drifted, unreported, stopped]) {
     const { body } = await on.backend(user, 'POST', `/api/agents/${id}/stop?wait=30`);
     expect(body.status).toBe('succeeded');
   }
@@ -96,14 +96,14 @@ test('finds agents that are not in their desired state and notifies their superv
     // The state after a stop whose supervisor was terminated before it stored the result.
     await on.asOwner(
       `UPDATE agents SET status = 'error', watchdog = watchdog || '{"state": "degraded"}'
-        WHERE id = '${untold}'`,
+        WHERE id = '${unreported}'`,
     );
     const found: string[] = [];
     const reconciliation = new Reconciliation(on.db, on.dockerHost);
     for await (const agents of reconciliation.drifted(agentHost)) {
       found.push(...agents.map(({ id }) => id));
     }
-    expect(found.sort()).toEqual([down, gone, drifted, untold].sort());
+    expect(found.sort()).toEqual([down, gone, drifted, unreported].sort());
     for (const id of [fine, stopped]) expect(found).not.toContain(id);
     for await (const agents of reconciliation.drifted('another-host')) expect(agents).toEqual([]);
   } finally {
@@ -111,10 +111,11 @@ test('finds agents that are not in their desired state and notifies their superv
   }
   // A container that should not run is left to its agent's supervisor.
   await putSchedules(on.temporal.client, agentHost);
-  const told = () => toldBySignal(on.temporal.client, drifted ?? '', 'checkNow');
-  await until(async () => (await told()).length > 0);
+  const reported = () => endedBySignal(on.temporal.client, drifted ?? '', 'checkNow');
+  await until(async () => (await reported()).length > 0);
   await until(
-    async () => (await on.backend(user, 'GET', `/api/agents/${untold}`)).body.status === 'stopped',
+    async () =>
+      (await on.backend(user, 'GET', `/api/agents/${unreported}`)).body.status === 'stopped',
   );
   await on.temporal.client.schedule.getHandle(reconcileHostId(agentHost)).delete();
 });

@@ -223,18 +223,18 @@ describe('tampering', () => {
   });
 
   test('a gateway that is not ready fails its check, and one that is open as well', async () => {
-    await on.tellAgent(id, { mode: 'draining' });
+    await on.orderAgent(id, { mode: 'draining' });
     expect(detailOf((await verify()).body, 'gateway')).toBe('the gateway is not ready');
-    await on.tellAgent(id, { mode: 'healthy', open: true });
+    await on.orderAgent(id, { mode: 'healthy', open: true });
     const { body } = await verify();
     expect(failing(body)).toEqual(['gateway']);
     expect(detailOf(body, 'gateway')).toBe('the gateway does not refuse a call without its token');
-    await on.tellAgent(id, { open: false });
+    await on.orderAgent(id, { open: false });
     expect((await verify()).body).toMatchObject({ verified: true });
   });
 
   test('an agent that is just starting is measured once its gateway is ready', async () => {
-    await on.tellAgent(id, { startsAfter: 2 });
+    await on.orderAgent(id, { startsAfter: 2 });
     expect((await verify()).body).toMatchObject({ verified: true });
   });
 });

@@ -22,7 +22,7 @@ class Starting {
   work: ContainerWork = { cpuMs: 0, bytes: 0 };
   asked = 0;
   /** Number of inspections. */
-  looks = 0;
+  checks = 0;
   readonly #startedAt: string;
   status: ContainerState['status'] = 'running';
 
@@ -34,7 +34,7 @@ class Starting {
   get containers(): AgentContainers {
     return {
       inspect: () => {
-        this.looks++;
+        this.checks++;
         return Promise.resolve(this.state);
       },
       work: () => {
@@ -177,7 +177,7 @@ describe('the start of a container', () => {
     const starting = waitWhileStarting(busy.containers, progress, agentId, gatewayAt(port));
     void starting.then(() => (isOver = true));
     // Enough inspections to observe that it works.
-    await expect.poll(() => busy.looks).toBeGreaterThan(3);
+    await expect.poll(() => busy.checks).toBeGreaterThan(3);
     expect(isOver).toBe(false);
     await listen(port);
     await starting;
@@ -193,7 +193,7 @@ describe('the start of a container', () => {
       agentId,
       gatewayAt(await freePort()),
     );
-    await expect.poll(() => busy.looks).toBeGreaterThan(1);
+    await expect.poll(() => busy.checks).toBeGreaterThan(1);
     const now = performance.now.bind(performance);
     const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 61 * SECOND);
     await starting.finally(() => later.mockRestore());

@@ -24,7 +24,7 @@ afterAll(() => on?.close());
 const agentOf = async (id: string) => (await on.web(user, 'GET', `/api/agents/${id}`)).body.agent;
 
 /** Waits until the agent has been observed this many more times. */
-async function lookedAt(id: string, times: number): Promise<void> {
+async function observedTimes(id: string, times: number): Promise<void> {
   const seen = new Set<string>([(await agentOf(id)).observedAt]);
   await until(async () => {
     seen.add((await agentOf(id)).observedAt);
@@ -35,7 +35,7 @@ async function lookedAt(id: string, times: number): Promise<void> {
 describe.concurrent('with automatic repair off', () => {
   test('an agent with an unhealthy gateway is degraded until it is healthy again', async () => {
     const id = await on.runningAgent(user);
-    await on.tellAgent(id, { mode: 'unhealthy' });
+    await on.orderAgent(id, { mode: 'unhealthy' });
     const change = await shown.change(id, ({ to }) => to === 'degraded');
     expect(change).toMatchObject({
       from: 'running',
@@ -43,14 +43,14 @@ describe.concurrent('with automatic repair off', () => {
       crash: null,
       reason: 'The gateway answers its health check with 503',
     });
-    await lookedAt(id, 4);
+    await observedTimes(id, 4);
     expect(await agentOf(id)).toMatchObject({
       status: 'error',
       statusReason: change.reason,
       watchdog: { state: 'degraded', crashesInWindow: 0 },
     });
     await phaseBecomes(on, id, 'degraded');
-    await on.tellAgent(id, { mode: 'healthy' });
+    await on.orderAgent(id, { mode: 'healthy' });
     await shown.becomes(id, 'running');
     expect(await shown.life(id)).toEqual([
       ['running', 'degraded', 'unhealthy'],
@@ -61,7 +61,7 @@ describe.concurrent('with automatic repair off', () => {
 
   test('an agent with a hanging gateway is degraded until a user restarts it', async () => {
     const id = await on.runningAgent(user);
-    await on.tellAgent(id, { mode: 'hang' });
+    await on.orderAgent(id, { mode: 'hang' });
     expect(await shown.change(id, ({ to }) => to === 'degraded')).toMatchObject({
       from: 'running',
       cause: 'unhealthy',
@@ -83,7 +83,7 @@ describe.concurrent('with automatic repair off', () => {
     await container.kill();
     const crash = await shown.change(id, (change) => change.crash !== null);
     expect(crash).toMatchObject({ to: 'degraded', cause: 'kill', crash: { exitCode: 137 } });
-    await lookedAt(id, 4);
+    await observedTimes(id, 4);
     expect((await on.containers.inspect(id))?.status).toBe('exited');
     expect(await agentOf(id)).toMatchObject({
       status: 'error',

@@ -67,7 +67,7 @@ const DEATHS = [
   },
   {
     death: 'exits by itself',
-    bring: (id: string) => on.tellAgent(id, { exit: 3 }),
+    bring: (id: string) => on.orderAgent(id, { exit: 3 }),
     cause: 'exit',
     reason: 'The container ended with exit code 3',
     crash: { exitCode: 3, oomKilled: false },
@@ -110,14 +110,14 @@ describe.concurrent('a supervised container', () => {
     });
     await phaseBecomes(on, id, 'crash_loop');
 
-    const told = await until(() =>
+    const reported = await until(() =>
       Promise.resolve(
         stubs.telegram.received.find(
           ({ body }) => body.text.includes(name) && body.text.includes('crash loop'),
         ),
       ),
     );
-    expect(told).toEqual({
+    expect(reported).toEqual({
       method: 'POST',
       url: `/bot${BOT_TOKEN}/sendMessage`,
       contentType: 'application/json',
@@ -185,7 +185,7 @@ describe.concurrent('a supervised container', () => {
       const id = await on.runningAgent(user);
       const secrets = await readAgentTokens(on.db.asPlatform(), on.secrets, id);
       expect(secrets).toHaveLength(2);
-      await on.tellAgent(id, { print: { lines: 1, text: `mine: ${secrets.join(', ')}.` } });
+      await on.orderAgent(id, { print: { lines: 1, text: `mine: ${secrets.join(', ')}.` } });
 
       await firstCheckIsMade(on, id);
       const before = Date.now();

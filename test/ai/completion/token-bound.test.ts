@@ -178,15 +178,15 @@ test('an estimate for a response without usage is at most the tokens held', () =
 });
 
 test('a request is scanned once, however often its usage is estimated', () => {
-  let looks = 0;
+  let checks = 0;
   const request: ChatBody = {
     ...asked('hi'),
     get messages() {
-      looks++;
+      checks++;
       return asked('hi').messages;
     },
   };
   const first = usageEstimate(request, 1);
-  const once = looks;
-  expect([usageEstimate(request, 1), looks]).toEqual([first, once]);
+  const once = checks;
+  expect([usageEstimate(request, 1), checks]).toEqual([first, once]);
 });

@@ -63,11 +63,11 @@ describe('the shipped catalogue', () => {
   test('lists only models whose data is older than the limit', () => {
     const [model] = shipped.models;
     if (!model) throw new Error('the catalogue is empty');
-    const looked = { ...model, asOf: '2026-01-01' };
-    const at = (days: number) => Date.parse(looked.asOf) + days * DAY_MS;
-    expect(staleModels(at(STALE_AFTER_DAYS), [looked])).toEqual([]);
-    expect(staleModels(at(STALE_AFTER_DAYS + 1), [looked])).toEqual([
-      { model: looked, days: STALE_AFTER_DAYS + 1 },
+    const checked = { ...model, asOf: '2026-01-01' };
+    const at = (days: number) => Date.parse(checked.asOf) + days * DAY_MS;
+    expect(staleModels(at(STALE_AFTER_DAYS), [checked])).toEqual([]);
+    expect(staleModels(at(STALE_AFTER_DAYS + 1), [checked])).toEqual([
+      { model: checked, days: STALE_AFTER_DAYS + 1 },
     ]);
   });
 });

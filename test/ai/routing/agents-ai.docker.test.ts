@@ -152,7 +152,7 @@ describe("the agents' AI listener", () => {
     expect(asked?.body).toEqual({ ...full, model: 'gpt-4' });
   });
 
-  const askedFor = async (bearer: string): Promise<unknown> => {
+  const onBehalfOf = async (bearer: string): Promise<unknown> => {
     const before = platform.provider.requests.length;
     const { status, body } = await ask('/v1/chat/completions', bearer, HELLO);
     const asked = platform.provider.requests.slice(before).map((request) => request.body.model);
@@ -170,9 +170,9 @@ describe("the agents' AI listener", () => {
     async () => {
       const config = { model: 'my-own-model' };
       const custom = await newAgent({ model: 'custom', config });
-      expect(await askedFor(custom.token)).toEqual(['my-own-model']);
+      expect(await onBehalfOf(custom.token)).toEqual(['my-own-model']);
       const other = await newAgent({ model: 'gpt-4', config });
-      expect(await askedFor(other.token)).toEqual(['gpt-4']);
+      expect(await onBehalfOf(other.token)).toEqual(['gpt-4']);
     },
   );
 
@@ -183,26 +183,26 @@ describe("the agents' AI listener", () => {
     const unknown = await make({ model: 'custom', config: { model: 'my-own-model' } });
     const dear = await make({ model: 'custom', config: { model: 'openai/gpt-6.1-sol' } });
     const cheap = await make({ model: 'custom', config: { model: 'gpt-6-luna' } });
-    expect(await askedFor(dear.token)).toEqual(['gpt-6.1-sol']);
+    expect(await onBehalfOf(dear.token)).toEqual(['gpt-6.1-sol']);
     await onPlan('solo', gpt4.agentId);
     for (const { token: bearer } of [gpt4, unknown, dear]) {
-      expect(await askedFor(bearer)).toEqual([403, 'MODEL_RESTRICTED']);
+      expect(await onBehalfOf(bearer)).toEqual([403, 'MODEL_RESTRICTED']);
     }
-    expect(await askedFor(cheap.token)).toEqual(['gpt-6-luna']);
+    expect(await onBehalfOf(cheap.token)).toEqual(['gpt-6-luna']);
     const refused = await ask('/v1/chat/completions', gpt4.token, HELLO);
     expect(refused.body.error.allowedModels).toContain('openai/gpt-6-luna');
     await onPlan('collective', gpt4.agentId);
-    expect(await askedFor(dear.token)).toEqual(['gpt-6.1-sol']);
-    expect(await askedFor(unknown.token)).toEqual([403, 'MODEL_RESTRICTED']);
+    expect(await onBehalfOf(dear.token)).toEqual(['gpt-6.1-sol']);
+    expect(await onBehalfOf(unknown.token)).toEqual([403, 'MODEL_RESTRICTED']);
   });
 
   test("requests the plan's best available model if the default one is not included", async () => {
     const owner = await platform.signUp('network');
     const { agentId: id, token: bearer } = await newAgent({}, owner);
     await onPlan('solo', id);
-    expect(await askedFor(bearer)).toEqual(['gpt-6-luna']);
+    expect(await onBehalfOf(bearer)).toEqual(['gpt-6-luna']);
     await onPlan('collective', id);
-    expect(await askedFor(bearer)).toEqual(['gpt-6.1-sol']);
+    expect(await onBehalfOf(bearer)).toEqual(['gpt-6.1-sol']);
   });
 
   test('forwards a stream event by event without buffering', async () => {

@@ -74,9 +74,9 @@ async function expectNothing(user: string, answer: Answer): Promise<void> {
 }
 
 function expectSecret(...texts: string[]): void {
-  const told = [...texts, ...platform.logged].join('\n');
+  const reported = [...texts, ...platform.logged].join('\n');
   for (const secret of [PROMPT, SAID, platform.internalKey, ...NAMES.map(keyOfProvider)]) {
-    expect(told).not.toContain(secret);
+    expect(reported).not.toContain(secret);
   }
 }
 

@@ -1,6 +1,6 @@
 // @module-tag attack
 import { expect, test, vi } from 'vitest';
-import type { CompletionStream } from '../../../src/ai/routing/ask-provider.js';
+import type { CompletionStream } from '../../../src/ai/routing/call-provider.js';
 import type { TokenUsage } from '../../../src/ai/completion/completion.js';
 import { StreamUsage } from '../../../src/ai/routing/stream-usage.js';
 import { DEFAULT_MAX_OUTPUT } from '../../../src/ai/completion/token-bound.js';

@@ -49,7 +49,7 @@ function aiCalls() {
   };
 }
 
-const LOOKED = { name: 'look', calls: 0, completed: 0, successes: 0, ms: 0 };
+const COUNTED = { name: 'look', calls: 0, completed: 0, successes: 0, ms: 0 };
 
 describe('calls in an answer', () => {
   test('counts each call under its name, also of several answers in one', () => {
@@ -64,8 +64,8 @@ describe('calls in an answer', () => {
       }),
     );
     expect(tally.end()).toEqual([
-      { ...LOOKED, calls: 2 },
-      { ...LOOKED, name: 'listen', calls: 1 },
+      { ...COUNTED, calls: 2 },
+      { ...COUNTED, name: 'listen', calls: 1 },
     ]);
   });
 
@@ -77,8 +77,8 @@ describe('calls in an answer', () => {
     tally.readChunk(chunkWith({ index: 0, id: 'a', function: { name: 'look', arguments: ':1' } }));
     tally.readChunk(chunkWith({ index: 0, function: { name: '', arguments: '}' } }));
     tally.readChunk(chunkWith(callOf({ index: 1, id: 'b', name: 'look' })));
-    expect(tally.soFar).toEqual([{ ...LOOKED, calls: 2 }]);
-    expect(tally.end()).toEqual([{ ...LOOKED, calls: 2 }]);
+    expect(tally.soFar).toEqual([{ ...COUNTED, calls: 2 }]);
+    expect(tally.end()).toEqual([{ ...COUNTED, calls: 2 }]);
   });
 
   test('counts no calls of a request that offers no tools, nor of broken answers', () => {
@@ -126,7 +126,7 @@ describe('names of tools', () => {
     expect(Buffer.byteLength(JSON.stringify(counts))).toBeLessThan(1_502);
     const ended = tally.end();
     expect(ended).toHaveLength(129);
-    expect(ended.at(-1)).toEqual({ ...LOOKED, name: '(other)', calls: 872 });
+    expect(ended.at(-1)).toEqual({ ...COUNTED, name: '(other)', calls: 872 });
     expect(toolCounts.parse(ended)).toEqual(ended);
     const wide = aiCalls().begin('ada');
     wide.readAnswer(answerWith(...all));
@@ -137,13 +137,13 @@ describe('names of tools', () => {
 describe('results', () => {
   test('a result completes its call once, with the time from the answer to the first request', () => {
     const { begin, call, pass } = aiCalls();
-    expect(call('ada', 'a')).toEqual([{ ...LOOKED, calls: 1 }]);
+    expect(call('ada', 'a')).toEqual([{ ...COUNTED, calls: 1 }]);
     pass(250);
     const failed = begin('ada', resultOf('a')); // its AI call fails: nothing is recorded
     pass(1_000);
     const [first, second] = [begin('ada', resultOf('a')), begin('ada', resultOf('a'))];
     pass(5_000);
-    expect(second.end()).toEqual([{ ...LOOKED, completed: 1, successes: 1, ms: 250 }]);
+    expect(second.end()).toEqual([{ ...COUNTED, completed: 1, successes: 1, ms: 250 }]);
     expect([first.end(), failed.end(), begin('ada', resultOf('a')).end()]).toEqual([[], [], []]);
   });
 
@@ -152,7 +152,7 @@ describe('results', () => {
     call('ada', 'a', 'b', 'c');
     pass(10);
     const tally = begin('ada', resultOf('a'), resultOf('b', 'Error: no'), resultOf('other'));
-    expect(tally.end()).toEqual([{ ...LOOKED, completed: 2, successes: 1, ms: 20 }]);
+    expect(tally.end()).toEqual([{ ...COUNTED, completed: 2, successes: 1, ms: 20 }]);
   });
 
   test("another caller's result completes nothing", { tags: 'attack' }, () => {
@@ -222,7 +222,7 @@ describe('open calls', { tags: 'attack' }, () => {
   test('a call with a long id, or without one, is counted and never completed', () => {
     const { begin, call, open } = aiCalls();
     const long = 'a'.repeat(257);
-    expect(call('ada', long, '')).toEqual([{ ...LOOKED, calls: 2 }]);
+    expect(call('ada', long, '')).toEqual([{ ...COUNTED, calls: 2 }]);
     expect(open.size).toBe(0);
     expect(begin('ada', resultOf(long), resultOf('')).end()).toEqual([]);
   });

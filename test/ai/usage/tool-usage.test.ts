@@ -122,7 +122,7 @@ test('a journal with tools is read by the previous release, and one of a later r
   const { tools: _tools, ...known } = record;
   // The previous release has the same schema, without tools.
   expect(usageRecord.omit({ tools: true }).parse(record)).toEqual(known);
-  expect(usageRecord.parse({ ...record, tools: { look: 1 } })).toEqual({
+  expect(usageRecord.parse({ ...record, tools: { check: 1 } })).toEqual({
     ...known,
     tools: undefined,
   });

@@ -73,7 +73,7 @@ test('a clock change does not give a process the journal of a living one', async
   let now = 0;
   const other = new UsageJournal(folder, () => now);
   await setClockBack();
-  for (let look = 0; look < 4; look++) {
+  for (let check = 0; check < 4; check++) {
     expect(other.abandoned(60_000)).toEqual([]);
     now += 30_000;
     journal.touch();

@@ -135,9 +135,9 @@ afterEach(async () => {
 async function dial({ port }: TestListener, from = '127.0.0.1') {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from });
   sockets.push(socket);
-  const client = { socket, told: '', isClosed: false };
+  const client = { socket, reported: '', isClosed: false };
   socket.on('error', () => undefined);
-  socket.on('data', (chunk) => (client.told += chunk.toString()));
+  socket.on('data', (chunk) => (client.reported += chunk.toString()));
   socket.on('close', () => (client.isClosed = true));
   await once(socket, 'connect');
   return client;
@@ -160,12 +160,12 @@ describe('request body flood', () => {
     const parse = vi.spyOn(JSON, 'parse');
     const client = await dial(listener);
     client.socket.write(head('/mine', { 'Content-Length': MB }));
-    await until(() => client.told.startsWith('HTTP/1.1 401 '));
+    await until(() => client.reported.startsWith('HTTP/1.1 401 '));
     // The server drains the body briefly, so the connection can serve another request.
     client.socket.write(`"${'x'.repeat(MB - 2)}"`);
-    client.told = '';
+    client.reported = '';
     client.socket.write(head('/mine', { 'Content-Length': 2 }));
-    await until(() => client.told.startsWith('HTTP/1.1 401 '));
+    await until(() => client.reported.startsWith('HTTP/1.1 401 '));
     const texts = parse.mock.calls.map(([text]) => text.slice(0, 4));
     expect(texts.filter((text) => text === '"xxx')).toEqual([]);
     await until(() => client.isClosed);
@@ -176,7 +176,7 @@ describe('request body flood', () => {
     const listener = await start({ bounds: { unwantedBytes: MB } });
     const client = await dial(listener);
     client.socket.write(head('/mine', { 'Transfer-Encoding': 'chunked' }));
-    await until(() => client.told.startsWith('HTTP/1.1 401 '));
+    await until(() => client.reported.startsWith('HTTP/1.1 401 '));
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
     const pouring = setInterval(() => client.socket.write(chunk), 1);
     await until(() => client.isClosed).finally(() => clearInterval(pouring));
@@ -263,8 +263,8 @@ describe('request body flood', () => {
     client.socket.write(head('/anybodys', { 'Content-Length': 10_000 }));
     const trickling = setInterval(() => client.socket.write('x'), 20);
     await until(() => client.isClosed).finally(() => clearInterval(trickling));
-    expect(client.told).toContain('HTTP/1.1 400 ');
-    expect(client.told).toContain('Request body arrives too slowly: send it faster');
+    expect(client.reported).toContain('HTTP/1.1 400 ');
+    expect(client.reported).toContain('Request body arrives too slowly: send it faster');
   });
 
   test('limits the body memory of an owner across keys until the requests are answered', async () => {
@@ -279,7 +279,7 @@ describe('request body flood', () => {
     expect((await listener.call('/agents', by('agent-token'))).status).toBe(429);
     expect((await listener.call('/agents', by('agent-token-of-bob'))).status).toBe(200);
     holding.socket.write(`{"text":1}${' '.repeat(90)}`);
-    await until(() => holding.told.startsWith('HTTP/1.1 200 '));
+    await until(() => holding.reported.startsWith('HTTP/1.1 200 '));
     expect((await listener.call('/mine', big)).status).toBe(200);
   });
 
@@ -442,13 +442,13 @@ describe('connection limits', () => {
     await until(() => clients.filter(({ isClosed }) => isClosed).length === 2);
     const other = await dial(listener, '127.0.0.2');
     other.socket.write(head('/mine', { 'Content-Length': 0 }));
-    await until(() => other.told.startsWith('HTTP/1.1 401 '));
+    await until(() => other.reported.startsWith('HTTP/1.1 401 '));
     clients[0]?.socket.destroy();
     await until(async () => {
       const again = await dial(listener);
       again.socket.write(head('/mine', { 'Content-Length': 0 }));
       await delay(20);
-      return again.told.startsWith('HTTP/1.1 401 ');
+      return again.reported.startsWith('HTTP/1.1 401 ');
     });
   });
 
@@ -460,10 +460,10 @@ describe('connection limits', () => {
     for (let n = 0; n < 3; n++) idle.push(await dial(listener));
     const newcomer = await dial(listener, '127.0.0.2');
     newcomer.socket.write(head('/mine', { 'Content-Length': 0 }));
-    await until(() => newcomer.told.startsWith('HTTP/1.1 401 '));
+    await until(() => newcomer.reported.startsWith('HTTP/1.1 401 '));
     expect(idle.map(({ isClosed }) => isClosed)).toEqual([true, false, false]);
     asking.socket.write('{"text":"abcd"}');
-    await until(() => asking.told.startsWith('HTTP/1.1 200 '));
+    await until(() => asking.reported.startsWith('HTTP/1.1 200 '));
   });
 
   test('closes a connection whose client does not read the answer', async () => {

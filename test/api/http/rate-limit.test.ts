@@ -169,13 +169,13 @@ describe('counters in memory', () => {
 
   test('reports the tighter of the address limit and the caller limit', async () => {
     const { call } = await start();
-    const told = async (path: string) => {
+    const reported = async (path: string) => {
       const { headers } = await call(path, { headers: signedIn });
       return ['ratelimit-limit', 'ratelimit-remaining'].map((name) => headers.get(name));
     };
-    expect(await told('/api/mine')).toEqual(['40', '39']);
-    expect(await told('/api/ai/mine')).toEqual(['30', '29']);
-    for (let n = 3; n <= 40; n++) await told('/api/mine');
+    expect(await reported('/api/mine')).toEqual(['40', '39']);
+    expect(await reported('/api/ai/mine')).toEqual(['30', '29']);
+    for (let n = 3; n <= 40; n++) await reported('/api/mine');
     const refused = await call('/api/ai/mine', { headers: signedIn });
     expect(await refused.json()).toEqual({ error: 'too many for Ada' });
     expect(refused.headers.get('ratelimit-limit')).toBe('40');

@@ -193,14 +193,14 @@ test('reads the whole main content, as text and as Markdown', async () => {
 });
 
 test('sends the page’s server its own name, and nothing about the client', async () => {
-  const told = new Promise<http.IncomingHttpHeaders>((resolve) => {
+  const reported = new Promise<http.IncomingHttpHeaders>((resolve) => {
     answer = (request, response) => {
       resolve(request.headers);
       html('')(request, response);
     };
   });
   await ask('/api/summarize', { url: `${site}/headers` });
-  expect(await told).toEqual({
+  expect(await reported).toEqual({
     host: new URL(site).host,
     'user-agent': 'AgentPlatform-WebSummarizer/1.0',
     accept: 'text/html, application/xhtml+xml',
@@ -303,15 +303,15 @@ describe('refused pages', () => {
 
 test('fetches a page once for concurrent requests', async () => {
   const before = requests;
-  let tellBoth = (): void => undefined;
-  const both = new Promise<void>((resolve) => (tellBoth = resolve));
+  let answerBoth = (): void => undefined;
+  const both = new Promise<void>((resolve) => (answerBoth = resolve));
   answer = (request, response) => {
     void both.then(() => html(PAGE)(request, response));
   };
   const url = `${site}/shared`;
   const inFlight = [ask('/api/read', { url }), ask('/api/summarize', { url })];
   await expect.poll(() => pages.waitingFor(url)).toBe(2);
-  tellBoth();
+  answerBoth();
   const [one, two] = await Promise.all(inFlight);
   expect([one?.status, two?.status, requests - before]).toEqual([200, 200, 1]);
   expect(one?.body.fetchedAt).toBe(two?.body.fetchedAt);
@@ -334,8 +334,8 @@ test('serves a page from the cache only if the page allows it', async () => {
 test('sends at most four concurrent requests to a host', { tags: 'attack' }, async () => {
   let now = 0;
   let most = 0;
-  let tellAll = (): void => undefined;
-  const all = new Promise<void>((resolve) => (tellAll = resolve));
+  let answerAll = (): void => undefined;
+  const all = new Promise<void>((resolve) => (answerAll = resolve));
   answer = (request, response) => {
     most = Math.max(most, ++now);
     void all.then(() => {
@@ -348,7 +348,7 @@ test('sends at most four concurrent requests to a host', { tags: 'attack' }, asy
   // All requests wait for the host, and the four in flight are held there.
   await expect.poll(() => urls.every((url) => pages.waitingFor(url) === 1)).toBe(true);
   await expect.poll(() => now).toBe(4);
-  tellAll();
+  answerAll();
   const statuses = (await Promise.all(many)).map(({ status }) => status);
   expect([new Set(statuses), most]).toEqual([new Set([200]), 4]);
 });

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.close());
 
-const { act, setCredential, look } = actionsOn(() => ({ platform, ada, agentId }));
+const { act, setCredential, readAgent: check } = actionsOn(() => ({ platform, ada, agentId }));
 
 const succeeded = {
   id: expect.any(String),
@@ -86,8 +86,8 @@ describe('agent action', () => {
         await platform.web(bob, 'POST', '/api/agent', { body: asked }),
         await platform.web(bob, 'POST', '/api/agent', { body: missing }),
       ];
-      for (const { status, body: told } of answers) {
-        expect([status, told.error]).toEqual([404, 'Agent not found']);
+      for (const { status, body: reported } of answers) {
+        expect([status, reported.error]).toEqual([404, 'Agent not found']);
       }
       const nobody = await platform.web(undefined, 'POST', '/api/agent', { body: asked });
       expect(nobody.status).toBe(401);
@@ -173,7 +173,7 @@ describe('agent skill', () => {
         },
       },
     });
-    expect(await look(id)).toEqual({
+    expect(await check(id)).toEqual({
       agentId: id,
       status: 'running',
       actions: ['chat', 'create-session', 'update-skill', 'set-credential'],

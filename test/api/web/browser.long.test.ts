@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterEach(async ({ task }) => {
   for (const { complaints, context, page } of visitors.splice(0)) {
-    if (task.result?.state === 'fail') await tell(page);
+    if (task.result?.state === 'fail') await report(page);
     await context.close();
     expect(complaints).toEqual([]);
   }
@@ -53,7 +53,7 @@ afterAll(async () => {
 });
 
 /** Prints the page that a failed test left open. */
-async function tell(page: Page): Promise<void> {
+async function report(page: Page): Promise<void> {
   console.error(`${page.url()} shows:\n${await page.locator('body').innerText()}`);
 }
 

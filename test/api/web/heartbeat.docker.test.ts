@@ -256,8 +256,8 @@ describe('while Temporal is unreachable', () => {
     const schedule = client.schedule.getHandle(heartbeatScheduleId(user.id));
     const nowhere = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) });
     const schedules = new HeartbeatSchedules(nowhere);
-    const looking = { database: cutOff.db, schedules, log: cutOff.log };
-    await expect(scheduleHeartbeats(looking)).rejects.toThrow(UnavailableError);
+    const checking = { database: cutOff.db, schedules, log: cutOff.log };
+    await expect(scheduleHeartbeats(checking)).rejects.toThrow(UnavailableError);
     await expect(schedule.describe()).rejects.toThrow(ScheduleNotFoundError);
     await follow(cutOff);
     expect((await schedule.describe()).spec.intervals).toMatchObject([{ every: 60 * MINUTE_MS }]);

@@ -244,8 +244,8 @@ describe('validation of an API key', () => {
   test("returns an API key's owner, plan and features", async () => {
     const owner = await platform.signUp('solo');
     const { key } = (await create(owner, { name: 'shown' })).body;
-    const told = await validate(key);
-    expect([told.status, told.body]).toEqual([
+    const reported = await validate(key);
+    expect([reported.status, reported.body]).toEqual([
       200,
       {
         valid: true,
@@ -257,7 +257,7 @@ describe('validation of an API key', () => {
         features: ['agents', 'chat', 'ai'],
       },
     ]);
-    expect(told.headers.get('cache-control')).toBe('no-store');
+    expect(reported.headers.get('cache-control')).toBe('no-store');
     await platform.asOwner(
       `UPDATE subscriptions SET status = 'cancelled' WHERE user_id = '${owner.id}'`,
     );

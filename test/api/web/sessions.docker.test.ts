@@ -92,10 +92,10 @@ describe('ending sessions', () => {
     expect([ended.status, ended.body]).toEqual([200, { success: true, ended: 2 }]);
     const again = await platform.web(user, 'DELETE', '/api/auth/sessions');
     expect(again.body).toEqual({ success: true, ended: 0 });
-    const told = await platform.db
+    const reported = await platform.db
       .asUser(user.id)
       .query(`SELECT FROM audit_log WHERE action = 'session.delete-others'`);
-    expect(told).toHaveLength(1);
+    expect(reported).toHaveLength(1);
     for (const other of others) expect(await isSignedIn(other)).toBe(false);
     expect(await isSignedIn(user)).toBe(true);
     expect(await isSignedIn(ada)).toBe(true);

@@ -291,11 +291,11 @@ describe('token gating', () => {
   test("token gating refuses another user's wallet", attack, async () => {
     const holder = chain.account(4);
     const { cookie } = await signIn(newWallet());
-    const told = { verified: false, holds: true, proven: false, address: holder.address };
+    const reported = { verified: false, holds: true, proven: false, address: holder.address };
     for (const caller of [cookie, undefined]) {
       const { status, body } = await gate(caller, holder.address);
       expect(status).toBe(200);
-      expect(body).toMatchObject(told);
+      expect(body).toMatchObject(reported);
     }
   });
 

@@ -18,14 +18,14 @@ const die = (exitCode: number, at = 2n * SECOND) => event('die', { exitCode, at 
 
 it('reports a SIGKILL without a preceding SIGTERM as a kill at once', () => {
   const causes = new DeathCauses();
-  causes.hear(event('kill', { signal: '9' }));
-  expect(causes.hear(die(137))).toMatchObject({ cause: 'kill', exitCode: 137, at: 2_000 });
+  causes.record(event('kill', { signal: '9' }));
+  expect(causes.record(die(137))).toMatchObject({ cause: 'kill', exitCode: 137, at: 2_000 });
 });
 
 it('waits a limited time for the stop that a signal may belong to', () => {
   const causes = new DeathCauses();
-  for (const signal of ['15', '9']) causes.hear(event('kill', { signal }));
-  expect(causes.hear(die(137), 0)).toBeUndefined();
+  for (const signal of ['15', '9']) causes.record(event('kill', { signal }));
+  expect(causes.record(die(137), 0)).toBeUndefined();
   const dueIn = causes.dueIn(0) ?? 0;
   expect([...causes.due(dueIn - 1)]).toEqual([]);
   expect([...causes.due(dueIn)]).toMatchObject([{ cause: 'kill' }]);
@@ -34,49 +34,49 @@ it('waits a limited time for the stop that a signal may belong to', () => {
 
 it('reports oom even if its event follows the death', () => {
   const causes = new DeathCauses();
-  expect(causes.hear(die(137), 0)).toBeUndefined();
-  expect(causes.hear(event('oom'), 1)).toMatchObject({ cause: 'oom', exitCode: 137 });
-  causes.hear(event('oom'));
-  expect(causes.hear(die(137))).toMatchObject({ cause: 'oom' });
+  expect(causes.record(die(137), 0)).toBeUndefined();
+  expect(causes.record(event('oom'), 1)).toMatchObject({ cause: 'oom', exitCode: 137 });
+  causes.record(event('oom'));
+  expect(causes.record(die(137))).toMatchObject({ cause: 'oom' });
 });
 
 it('does not report oom for a child process or an old event', () => {
   const causes = new DeathCauses();
-  causes.hear(event('oom'));
-  expect(causes.hear(die(3))).toMatchObject({ cause: 'exit', exitCode: 3 });
-  causes.hear(event('oom'));
-  expect(causes.hear(die(137, 3_600n * SECOND))).toBeUndefined();
+  causes.record(event('oom'));
+  expect(causes.record(die(3))).toMatchObject({ cause: 'exit', exitCode: 3 });
+  causes.record(event('oom'));
+  expect(causes.record(die(137, 3_600n * SECOND))).toBeUndefined();
   expect([...causes.due()]).toMatchObject([{ cause: 'kill', exitCode: 137 }]);
 });
 
 it('reports a kill that follows the lack of memory of a child process', () => {
   const causes = new DeathCauses();
-  causes.hear(event('oom'));
-  causes.hear(event('kill', { signal: '9', at: 2n * SECOND }));
-  expect(causes.hear(die(137, 3n * SECOND))).toMatchObject({ cause: 'kill' });
-  causes.hear(event('kill', { signal: '15' }));
-  causes.hear(event('oom', { at: 2n * SECOND }));
-  expect(causes.hear(die(137, 3n * SECOND))).toMatchObject({ cause: 'oom' });
+  causes.record(event('oom'));
+  causes.record(event('kill', { signal: '9', at: 2n * SECOND }));
+  expect(causes.record(die(137, 3n * SECOND))).toMatchObject({ cause: 'kill' });
+  causes.record(event('kill', { signal: '15' }));
+  causes.record(event('oom', { at: 2n * SECOND }));
+  expect(causes.record(die(137, 3n * SECOND))).toMatchObject({ cause: 'oom' });
 });
 
 it('reports a pending death as soon as the container starts again', () => {
   const causes = new DeathCauses();
-  expect(causes.hear(die(137))).toBeUndefined();
-  expect(causes.hear(event('start'))).toMatchObject({ cause: 'kill' });
+  expect(causes.record(die(137))).toBeUndefined();
+  expect(causes.record(event('start'))).toMatchObject({ cause: 'kill' });
 });
 
 it('ignores a signal that is old or from the previous run', () => {
   const causes = new DeathCauses();
-  causes.hear(event('kill', { signal: '1' }));
-  expect(causes.hear(die(3, 120n * SECOND))).toMatchObject({ cause: 'exit', exitCode: 3 });
-  causes.hear(event('kill', { signal: '15' }));
-  causes.hear(event('start'));
-  expect(causes.hear(die(0))).toMatchObject({ cause: 'exit' });
+  causes.record(event('kill', { signal: '1' }));
+  expect(causes.record(die(3, 120n * SECOND))).toMatchObject({ cause: 'exit', exitCode: 3 });
+  causes.record(event('kill', { signal: '15' }));
+  causes.record(event('start'));
+  expect(causes.record(die(0))).toMatchObject({ cause: 'exit' });
 });
 
 it.each([
   [128, 'exit'],
   [129, 'kill'],
 ])('exit code %i has the cause: %s', (exitCode, cause) => {
-  expect(new DeathCauses().hear(die(exitCode))).toMatchObject({ cause, exitCode });
+  expect(new DeathCauses().record(die(exitCode))).toMatchObject({ cause, exitCode });
 });

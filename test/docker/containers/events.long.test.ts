@@ -207,22 +207,22 @@ it('ignores containers of another name, installation or owner', async () => {
 it('continues after a lost connection without losing or repeating an event', async () => {
   await follow();
   const before = await run();
-  const meanwhile = [await run(), await run(), await run()];
+  const concurrent = [await run(), await run(), await run()];
   const afterwards = await run();
   await before.container.kill();
   await deathOf(before.agentId);
   for (let cut = 1; cut <= 3; cut++) {
     proxy.cut();
     await until(() => Promise.resolve(ofKind('lost').length === cut));
-    await meanwhile[cut - 1]?.container.kill();
+    await concurrent[cut - 1]?.container.kill();
     proxy.mend();
     await connected(cut + 1);
   }
   await afterwards.container.kill();
-  const all = [before, ...meanwhile, afterwards].map(({ agentId }) => agentId);
+  const all = [before, ...concurrent, afterwards].map(({ agentId }) => agentId);
   for (const agentId of all) await deathOf(agentId);
-  const told = ofKind('death').map(({ agentId }) => agentId);
-  expect(told.filter((agentId) => all.includes(agentId))).toEqual(all);
+  const reported = ofKind('death').map(({ agentId }) => agentId);
+  expect(reported.filter((agentId) => all.includes(agentId))).toEqual(all);
   expect(ofKind('connected').map(({ lostAt }) => lostAt)).toEqual([
     undefined,
     ...[1, 2, 3].map(() => expect.any(Number)),

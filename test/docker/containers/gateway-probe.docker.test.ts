@@ -35,11 +35,11 @@ const status =
   };
 const silence: RequestListener = () => undefined;
 /** Probes with a time limit that only a silent gateway reaches. */
-const look = (port: number, timeoutMs = 30_000) => gatewayHealth(port, { timeoutMs });
+const check = (port: number, timeoutMs = 30_000) => gatewayHealth(port, { timeoutMs });
 
 test('probes both paths of a gateway on one connection', async () => {
   const port = await gateway({ '/healthz': status(200), '/health': status(200) });
-  expect(await look(port)).toMatchObject({ healthy: true, status: 200 });
+  expect(await check(port)).toMatchObject({ healthy: true, status: 200 });
   expect([asked, connections]).toEqual([['/healthz', '/health'], 1]);
 });
 
@@ -53,12 +53,12 @@ test.each([
   ],
   ['it knows neither', {}, 404],
 ])('a gateway is not healthy if %s', async (_case, answers, code) => {
-  expect(await look(await gateway(answers))).toMatchObject({ healthy: false, status: code });
+  expect(await check(await gateway(answers))).toMatchObject({ healthy: false, status: code });
 });
 
 test.each(['/healthz', '/health'])('a gateway is healthy if it has only %s', async (path) => {
   const port = await gateway({ [path]: status(200) });
-  expect(await look(port)).toMatchObject({ healthy: true, status: 200 });
+  expect(await check(port)).toMatchObject({ healthy: true, status: 200 });
 });
 
 test.each(['/healthz', '/health'])(
@@ -70,7 +70,7 @@ test.each(['/healthz', '/health'])(
       [path]: silence,
     });
     const began = performance.now();
-    expect(await look(port, 4_000)).toMatchObject({ healthy: false, reachable: false });
+    expect(await check(port, 4_000)).toMatchObject({ healthy: false, reachable: false });
     expect(performance.now() - began).toBeLessThan(7_900);
   },
 );
@@ -81,7 +81,7 @@ test('a gateway that closes its connection after each answer is healthy', async 
     status(200)(request, response);
   };
   const port = await gateway({ '/healthz': closing, '/health': closing });
-  expect(await look(port)).toMatchObject({ healthy: true });
+  expect(await check(port)).toMatchObject({ healthy: true });
   expect(connections).toBe(2);
 });
 

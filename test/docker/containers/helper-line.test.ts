@@ -24,17 +24,17 @@ function framed(text: string): Buffer {
 describe('line to a helper', () => {
   test('a line is not used again if no answer arrives in time', async () => {
     const { line } = newLine();
-    await expect(line.ask(READ, NEVER)).rejects.toThrow(ServiceError);
+    await expect(line.send(READ, NEVER)).rejects.toThrow(ServiceError);
     expect(line.isOpen).toBe(false);
   });
 
   test('a line stays open for other requests once a byte has arrived', async () => {
     const { line, theirs } = newLine();
-    const asked = line.ask(READ, NEVER);
+    const asked = line.send(READ, NEVER);
     theirs.write(framed('{"id":2'));
     await expect(asked).rejects.toThrow(ServiceError);
     expect([line.isOpen, line.hasAnswered]).toEqual([true, false]);
-    const again = line.ask(READ, NEVER);
+    const again = line.send(READ, NEVER);
     theirs.write(framed(',"value":1}\n'));
     expect(await again).toBe('{"id":2,"value":1}');
     expect(line.hasAnswered).toBe(true);
@@ -45,7 +45,7 @@ describe('line to a helper', () => {
     let said = '';
     theirs.on('data', (chunk: Buffer) => (said += chunk.toString()));
     const leaving = new AbortController();
-    const left = line.ask(READ, leaving.signal);
+    const left = line.send(READ, leaving.signal);
     leaving.abort(new Error('left'));
     await expect(left).rejects.toThrow('left');
     await until(() => said.endsWith('\n{"id":1,"left":true}\n'), 20_000);
@@ -55,7 +55,7 @@ describe('line to a helper', () => {
   test('a line is not used again after unanswered requests that were all cancelled', async () => {
     const { line, theirs } = newLine({ silentMs: 50 });
     const leaving = new AbortController();
-    const asked = line.ask(READ, leaving.signal);
+    const asked = line.send(READ, leaving.signal);
     leaving.abort(new Error('left'));
     await expect(asked).rejects.toThrow('left');
     await until(() => Promise.resolve(!line.isOpen));

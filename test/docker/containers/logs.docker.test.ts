@@ -89,17 +89,17 @@ it('follows from a cursor while lines are written to both streams', async () => 
 
 it('stops following when it is aborted and when the container ends', async () => {
   const abort = new AbortController();
-  let heard = 0;
+  let received = 0;
   for await (const line of containers.logs(agentId, {
     tail: 1,
     follow: true,
     signal: abort.signal,
   })) {
     expect(line.line).not.toBe('');
-    heard++;
+    received++;
     abort.abort();
   }
-  expect(heard).toBe(1);
+  expect(received).toBe(1);
 
   const ended = collect({ tail: 1, follow: true });
   await containers.kill(agentId);

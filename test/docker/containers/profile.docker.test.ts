@@ -225,7 +225,7 @@ it('gives the container a health check that the image can run', async () => {
     });
   };
   expect(await run()).toEqual({ code: 0 });
-  await tell(spec.port, { mode: 'unhealthy' });
+  await sendOrder(spec.port, { mode: 'unhealthy' });
   expect(await run()).toEqual({ code: 1 });
 });
 
@@ -234,7 +234,7 @@ it('distinguishes a live gateway that accepts no work from a dead one', async ()
   const options = { timeoutMs: 30_000 };
   expect(await gatewayHealth(port, options)).toMatchObject({ healthy: true, status: 200 });
 
-  await tell(port, { mode: 'draining' });
+  await sendOrder(port, { mode: 'draining' });
   expect(await gatewayHealth(port, options)).toMatchObject({ healthy: true });
   expect(await gatewayReady(port, options)).toMatchObject({
     ready: false,
@@ -242,14 +242,14 @@ it('distinguishes a live gateway that accepts no work from a dead one', async ()
     body: { failing: ['draining'] },
   });
 
-  await tell(port, { mode: 'hang' });
+  await sendOrder(port, { mode: 'hang' });
   const hung = await gatewayHealth(port, { timeoutMs: 500 });
   expect(hung).toMatchObject({ healthy: false, reachable: false });
 });
 
 it('shows how a container ended and starts it again', async () => {
   const { agentId, port } = await runningAgent();
-  await tell(port, { exit: 7 });
+  await sendOrder(port, { exit: 7 });
   const exited = await until(async () => {
     const state = await containers.inspect(agentId);
     return state?.status === 'exited' && state;
@@ -290,7 +290,7 @@ it('measures what a running agent used between two readings', async () => {
   expect(sample?.cpuPercent).toBeLessThan(400);
 });
 
-async function tell(port: number, order: object): Promise<void> {
+async function sendOrder(port: number, order: object): Promise<void> {
   const init = { method: 'POST', body: JSON.stringify(order), signal: AbortSignal.timeout(30_000) };
   const response = await fetch(`http://127.0.0.1:${port}/test`, init);
   expect(response.status).toBe(200);

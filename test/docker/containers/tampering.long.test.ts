@@ -104,16 +104,16 @@ describe('a renamed container', () => {
   it('shows its end in the events', async () => {
     const { container, name, spec } = await running();
     const ending = new AbortController();
-    const heard: string[] = [];
+    const received: string[] = [];
     const following = (async () => {
       for await (const event of host.events(ending.signal)) {
-        heard.push(event.kind === 'death' ? event.agentId : event.kind);
+        received.push(event.kind === 'death' ? event.agentId : event.kind);
       }
     })();
-    await until(() => Promise.resolve(heard.includes('connected')));
+    await until(() => Promise.resolve(received.includes('connected')));
     await container.rename({ name: `${name}-renamed` });
     await container.kill();
-    await until(() => Promise.resolve(heard.includes(spec.agentId)));
+    await until(() => Promise.resolve(received.includes(spec.agentId)));
     ending.abort();
     await following;
   });

@@ -65,7 +65,7 @@ async function ask(
   still = async () => {},
   runs = program,
 ) {
-  const answer: unknown = JSON.parse(await by.ask(runs, spec, call, { signal: never, still }));
+  const answer: unknown = JSON.parse(await by.call(runs, spec, call, { signal: never, still }));
   return answer;
 }
 const write = (content: string): WorkspaceCall => ({ what: 'write', path: 'a.txt', content });
@@ -312,9 +312,9 @@ test('a memory that disappears while its helper is created is not recreated', as
   const spec = await newAgent();
   const found = await host.volumes.find(spec);
   await host.volumes.remove(spec.agentId, [{ name: spec.volume, madeBy: 'test' }]);
-  let looked = 0;
+  let checked = 0;
   const late = newHelpers(undefined, {
-    find: (each) => ((looked += 1) === 1 ? Promise.resolve(found) : host.volumes.find(each)),
+    find: (each) => ((checked += 1) === 1 ? Promise.resolve(found) : host.volumes.find(each)),
     removeMadeIn: (...of) => host.volumes.removeMadeIn(...of),
   });
   await expect(ask(spec, read, late)).rejects.toThrow(MemoryMissingError);

@@ -89,7 +89,7 @@ async function newAgent(): Promise<WorkspaceSpec> {
 }
 
 async function ask(of: WorkspaceSpec, call: WorkspaceCall, by = helpers): Promise<unknown> {
-  return JSON.parse(await by.ask(program, of, call, { signal: never, still }));
+  return JSON.parse(await by.call(program, of, call, { signal: never, still }));
 }
 
 /** Returns the output of a script that runs in the workspace as the agent. */

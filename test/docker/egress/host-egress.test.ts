@@ -25,7 +25,7 @@ function hostThat(
   { guarded = true, required = false } = {},
 ) {
   const proofs: boolean[] = [];
-  const told: EgressState[] = [];
+  const reported: EgressState[] = [];
   const release = vi.fn(() => Promise.resolve(true));
   const host = new HostEgress({
     egress: {
@@ -40,18 +40,18 @@ function hostThat(
     required,
     log: keptLog().log,
     times: { check: 20, firstPause: 10, lastPause: 20, firstOutcome: 200 },
-    onChange: (state) => told.push(state),
+    onChange: (state) => reported.push(state),
   });
-  return { host, proofs, told, release, keeping: host.keep(stop.signal) };
+  return { host, proofs, reported, release, keeping: host.keep(stop.signal) };
 }
 
 test('a verified network is guarded, and starts do not wait', async () => {
-  const { host, proofs, told } = hostThat([WELL], { required: true });
+  const { host, proofs, reported } = hostThat([WELL], { required: true });
   expect(host.state).toMatchObject({ status: 'unknown', refuses: true });
   await host.mayStart();
   expect(host.state).toEqual({ status: 'guarded', reason: null, refuses: false });
   expect(proofs).toEqual([true]);
-  expect(told).toHaveLength(1);
+  expect(reported).toHaveLength(1);
 });
 
 test.each([

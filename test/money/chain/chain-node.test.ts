@@ -151,7 +151,7 @@ describe('chain node', () => {
     const { port } = server.address() as AddressInfo; // TCP: always an object
     try {
       const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
-      const [ada, bob] = ['ada', 'bob'].map((owner) => stub.askedFor({ owner, isUrgent: false }));
+      const [ada, bob] = ['ada', 'bob'].map((owner) => stub.onBehalfOf({ owner, isUrgent: false }));
       const asked = Array.from({ length: 220 }, () => ada?.receipt(`0x${'1'.repeat(64)}`));
       for (const each of asked) each?.catch(() => undefined);
       await expect.poll(() => hanging.length).toBe(20);
@@ -290,7 +290,7 @@ describe('chain node', () => {
       if (method === 'eth_call') calls.push(params[0] ?? {});
       return { result: numberToHex(CHAIN_ID, { size: method === 'eth_call' ? 32 : undefined }) };
     });
-    const ofAda = stub.node.askedFor({ owner: 'ada', isUrgent: true });
+    const ofAda = stub.node.onBehalfOf({ owner: 'ada', isUrgent: true });
     const signed = { address: newAddress(), text: 'text', signature: '0x00' } as const;
     await isSignedByWallet(signed, ofAda);
     await ofAda.tokenBalance(newAddress(), payer);

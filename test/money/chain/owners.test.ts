@@ -11,7 +11,7 @@ import { WalletNonces } from '../../../src/accounts/accounts/wallet-nonces.js';
 import { WalletProofs } from '../../../src/accounts/accounts/wallet-proofs.js';
 import { TokenGate } from '../../../src/accounts/token-gating/token-gate.js';
 import { chainTransfers } from '../../../src/gateway/chain-transfers.js';
-import { ChainAwayError, ChainNode, type NodeAsker } from '../../../src/money/chain/chain-node.js';
+import { ChainAwayError, ChainNode, type NodeCaller } from '../../../src/money/chain/chain-node.js';
 import { Usdc } from '../../../src/money/chain/usdc.js';
 import { Escrow } from '../../../src/money/sessions/escrow.js';
 import { PaymentSessions } from '../../../src/money/sessions/payment-sessions.js';
@@ -206,8 +206,8 @@ test("names an agent's owner to the chain that checks its wallet", async () => {
   const askers: unknown[] = [];
   const chain = {
     chainId: CHAIN_ID,
-    askedFor(asker: NodeAsker) {
-      askers.push(asker);
+    onBehalfOf(caller: NodeCaller) {
+      askers.push(caller);
       return new ChainNode({ chainId: CHAIN_ID, url: undefined });
     },
   };

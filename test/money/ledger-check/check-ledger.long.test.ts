@@ -435,7 +435,7 @@ describe('notifications of operators', () => {
       }).checkWholeLedger,
     );
 
-  async function told(): Promise<string[]> {
+  async function reported(): Promise<string[]> {
     const messages: string[] = [];
     const send = (text: string) => {
       messages.push(text);
@@ -452,10 +452,10 @@ describe('notifications of operators', () => {
     const runId = randomUUID();
     expect(await pass(runId)).toMatchObject({ accounts: 2, transfers: 1, differences: 2 });
     await pass(runId);
-    expect(await told()).toEqual([
+    expect(await reported()).toEqual([
       'The ledger is not balanced: it differs in 2 places. See what it is: npm run check:ledger',
     ]);
-    expect(await told()).toEqual([]);
+    expect(await reported()).toEqual([]);
   });
 
   test('notifies operators of rows that wait for chains no longer configured', async () => {
@@ -476,7 +476,7 @@ describe('notifications of operators', () => {
       }
     }
     await pass();
-    expect(await told()).toEqual(
+    expect(await reported()).toEqual(
       expect.arrayContaining([
         expect.stringMatching(/^1 row waits for chain 4217,/),
         expect.stringMatching(/^4 rows wait for chain 42431,/),
@@ -488,14 +488,14 @@ describe('notifications of operators', () => {
        DELETE FROM agents`,
     );
     await pass();
-    expect(await told()).toEqual([]);
+    expect(await reported()).toEqual([]);
   });
 
   test('notifies nobody when the chain is unavailable', async () => {
     const [debit, credit, currency] = ['external', 'treasury', 'pathusd'] as const;
     await transfer(db.asPlatform(), { debit, credit, amount: 1n, currency, cause: 'earned:1' });
     expect(await pass()).toMatchObject({ differences: 0, isChainAway: true });
-    expect(await told()).toEqual([]);
+    expect(await reported()).toEqual([]);
   });
 
   test('notifies nobody of a balanced ledger', async () => {
@@ -507,6 +507,6 @@ describe('notifications of operators', () => {
       differences: 0,
       isChainAway: false,
     });
-    expect(await told()).toEqual([]);
+    expect(await reported()).toEqual([]);
   });
 });

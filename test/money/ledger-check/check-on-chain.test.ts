@@ -88,8 +88,8 @@ test('matches the ledger with the chain, even before a settlement is booked', as
       return balance;
     },
   };
-  const meanwhile = checkLedgerAndChain(lab.site.database.db, { node: asked, treasury });
-  expect((await meanwhile).differences.join()).not.toContain('the escrow');
+  const concurrent = checkLedgerAndChain(lab.site.database.db, { node: asked, treasury });
+  expect((await concurrent).differences.join()).not.toContain('the escrow');
   await owner(`DELETE FROM payment_sessions WHERE id = 'late'`);
   const earned = { debit: 'external', credit: 'treasury', currency: 'pathusd' } as const;
   const platform = lab.site.database.db.asPlatform();

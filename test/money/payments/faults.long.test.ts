@@ -235,7 +235,7 @@ test('resends final transactions when the next payment finds missing nonces', as
   await paysOnce(payer, asked);
   await lab.rpc('evm_revert', older);
   await paysOnce(payer, [...asked, await payer.ask()]);
-  expect(await lab.toldOf(payer.address)).toEqual([
+  expect(await lab.notifiedOf(payer.address)).toEqual([
     {
       event: 'nonces_missing',
       chainId: CHAIN_ID,
@@ -258,7 +258,7 @@ test('notifies operators once of a nonce gap, however long it remains, and again
     older = await lab.rpc('evm_snapshot'); // a snapshot can be reverted to only once
     await hold();
     for (let n = 0; n < 3; n++) await signers.restore();
-    expect(await lab.toldOf(payer.address)).toHaveLength(gaps);
+    expect(await lab.notifiedOf(payer.address)).toHaveLength(gaps);
     await lab.rpc('evm_setAutomine', true);
     await mine();
     await signers.restore();
@@ -404,7 +404,7 @@ test('marks a payment that is reverted on chain as failed and does not retry it'
   const booked = await lab.feeOf(hash);
   expect(booked).toBe(before - (await lab.balanceOf(payer.address)));
   const failed = { event: 'payment_failed', failure: 'reverted', paymentId: expect.any(String) };
-  expect(await lab.toldOf(cause)).toEqual([{ ...failed, cause }]);
+  expect(await lab.notifiedOf(cause)).toEqual([{ ...failed, cause }]);
 });
 
 test('refuses a payment that exceeds its gas limit, at no cost', async () => {
@@ -451,7 +451,7 @@ test('passes over a payment that would be reverted, and fails it once the earlie
   }
   expect(await stateOf(bad.cause)).toMatchObject({ state: 'failed', failure: 'refused' });
   const failed = { event: 'payment_failed', failure: 'refused', paymentId: expect.any(String) };
-  expect(await lab.toldOf(bad.cause)).toEqual([{ ...failed, cause: bad.cause }]);
+  expect(await lab.notifiedOf(bad.cause)).toEqual([{ ...failed, cause: bad.cause }]);
   expect(await stateOf(asked[2]?.cause ?? '')).toMatchObject({ state: 'broadcast' });
   await lab.rpc('evm_setAutomine', true);
   await mine();
@@ -482,7 +482,7 @@ test(
     for (let n = 0; n < 3; n++) await payer.signer.step();
     expect(await signedFor(asked.cause)).toEqual([]);
     expect(await stateOf(asked.cause)).toMatchObject({ state: 'queued' });
-    expect(await lab.toldOf('fees_too_high')).toMatchObject([
+    expect(await lab.notifiedOf('fees_too_high')).toMatchObject([
       { event: 'fees_too_high', chainId: CHAIN_ID, limit: 'unit' },
     ]);
     proxy.fate = () => undefined;
@@ -555,7 +555,7 @@ test('waits without raising fees when the signer cannot pay them, and notifies o
   const another = new Signer({ ...payer.parts, chain }, payer.address);
   for (let n = 0; n < 3; n++) await another.step();
   for (const { cause } of asked) expect(await signedFor(cause)).toHaveLength(1);
-  expect(await lab.toldOf(payer.address)).toEqual([
+  expect(await lab.notifiedOf(payer.address)).toEqual([
     { event: 'fees_unpayable', chainId: CHAIN_ID, payer: payer.address },
   ]);
   await paysOnce(payer, asked);
@@ -572,7 +572,7 @@ test('waits when the operator cannot pay the fees of a wallet', async () => {
   const asked = await payer.ask();
   for (let n = 0; n < 12; n++) await signer.step();
   expect(await signedFor(asked.cause)).toHaveLength(1);
-  expect(await lab.toldOf(poor)).toEqual([
+  expect(await lab.notifiedOf(poor)).toEqual([
     { event: 'fees_unpayable', chainId: CHAIN_ID, payer: poor },
   ]);
   await lab.chain.pay(poor, 10n * ONE);
@@ -591,7 +591,7 @@ test('fails a payment after repeated unsuccessful attempts to sign it', async ()
   for (let n = 0; n < 24; n++) await signer.step();
   expect(await stateOf(cause)).toMatchObject({ state: 'failed', failure: 'unsignable' });
   await payAll(payer);
-  expect(await lab.toldOf(cause)).toMatchObject([{ event: 'payment_failed', cause }]);
+  expect(await lab.notifiedOf(cause)).toMatchObject([{ event: 'payment_failed', cause }]);
 });
 
 test('gives up no payment while a node refuses to simulate for minutes', async () => {

@@ -124,10 +124,10 @@ test('waits if the signer has no coins for the fee, and notifies operators', asy
   for (let n = 0; n < 4; n++) await signer.step();
   expect(await stateOf(cause)).toMatchObject({ state: 'broadcast' });
   expect(await signedFor(cause)).toHaveLength(1);
-  const told = await database.db
+  const reported = await database.db
     .asPlatform()
     .query(`SELECT event FROM pending_notifications WHERE event->>'event' = 'fees_unpayable'`);
-  expect(told).toEqual([
+  expect(reported).toEqual([
     { event: { event: 'fees_unpayable', chainId: CHAIN_ID, payer: poor.address } },
   ]);
   await rpc('anvil_setBalance', poor.address, '0xde0b6b3a7640000');

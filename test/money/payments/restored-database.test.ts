@@ -58,7 +58,7 @@ test('does not repeat a payment that an older state of the database may have pai
       state: 'failed',
       failure: 'unknown',
     });
-    expect(await lab.toldOf(cause)).toMatchObject([
+    expect(await lab.notifiedOf(cause)).toMatchObject([
       { event: 'payment_failed', failure: 'unknown' },
     ]);
   }

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { ChainAwayError, ChainNode, type NodeAsker } from '../../../src/money/chain/chain-node.js';
+import { ChainAwayError, ChainNode, type NodeCaller } from '../../../src/money/chain/chain-node.js';
 import { feeLimitsOf } from '../../../src/money/chain/fee-limits.js';
 import { Database } from '../../../src/platform/database/database.js';
 import { Signers } from '../../../src/money/payments/signers.js';
@@ -15,12 +15,12 @@ const WALLET: Hex = `0x${'2'.repeat(40)}`;
 
 /** Returns the signers of an unavailable chain, and the askers its node was used for. */
 function signersOn(chainId: number, database: Database) {
-  const askers: NodeAsker[] = [];
+  const askers: NodeCaller[] = [];
   const node = new ChainNode({ chainId, url: undefined });
-  const askedFor = node.askedFor.bind(node);
-  node.askedFor = (asker) => {
-    askers.push(asker);
-    return askedFor(asker);
+  const onBehalfOf = node.onBehalfOf.bind(node);
+  node.onBehalfOf = (caller) => {
+    askers.push(caller);
+    return onBehalfOf(caller);
   };
   const signers = new Signers({
     database,

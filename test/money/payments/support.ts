@@ -44,7 +44,7 @@ export interface PaymentLab {
   /** Log lines so far, each a JSON object. */
   readonly logged: readonly string[];
   /** Lists the pending operator notifications that contain this name. */
-  toldOf(name: string): Promise<readonly NotifiedEvent[]>;
+  notifiedOf(name: string): Promise<readonly NotifiedEvent[]>;
   /** Calls a JSON-RPC method of the chain's node. */
   rpc(method: string, ...params: unknown[]): Promise<unknown>;
   /** Creates a payer with 100 pathUSD. */
@@ -69,7 +69,7 @@ export async function paymentLab(): Promise<PaymentLab> {
     chain,
     payments,
     logged,
-    async toldOf(name) {
+    async notifiedOf(name) {
       const rows = await database.db
         .asPlatform()
         .query<{ event: NotifiedEvent }>('SELECT event FROM pending_notifications ORDER BY due_at');

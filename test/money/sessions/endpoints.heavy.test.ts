@@ -441,7 +441,7 @@ test('ignores a session on another chain: it neither replaces nor blocks a sessi
 
 describe('closing a session', () => {
   const balance = ({ lower }: Wallet) =>
-    lab.site.dependencies.chain.askedFor(PLATFORM).tokenBalance(PATH_USD, lower);
+    lab.site.dependencies.chain.onBehalfOf(PLATFORM).tokenBalance(PATH_USD, lower);
   test('settles the delivered amount and refunds the rest once, however often closing is requested', async () => {
     run();
     const wallet = await lab.wallet(5n * ONE);
@@ -518,10 +518,10 @@ describe('closing a session', () => {
       const before = debits(100);
       await Promise.race(before);
       const closing = close(id);
-      const meanwhile = debits(100);
+      const concurrent = debits(100);
       const { body, status } = await closing;
       expect(await Promise.all(debits(10))).not.toContain(true);
-      const served = (await Promise.all([...before, ...meanwhile])).filter(Boolean).length;
+      const served = (await Promise.all([...before, ...concurrent])).filter(Boolean).length;
       const settled = price * BigInt(served);
       expect([status, body]).toMatchObject([
         200,

@@ -147,8 +147,8 @@ test('settles and closes sessions when no gas of the day is left, and opens none
       expect.stringMatching(/^\d+$/),
     ]);
   }
-  const told = await owner(`SELECT event FROM pending_notifications`);
-  expect(told).toEqual([{ event: { event: 'gas_spent', limit: TOTAL } }]);
+  const reported = await owner(`SELECT event FROM pending_notifications`);
+  expect(reported).toEqual([{ event: { event: 'gas_spent', limit: TOTAL } }]);
   const { id } = made.body.session;
   const closed = await lab.site.web(undefined, 'DELETE', `${SESSIONS}?sessionId=${id}`);
   expect(closed).toMatchObject({ status: 200, body: { refunded: '1.000000' } });

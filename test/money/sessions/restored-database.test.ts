@@ -53,7 +53,7 @@ function nodeWithHold(result: readonly [Hex, bigint, bigint, bigint, boolean]) {
   });
   return {
     chainId: lab.node.chainId,
-    askedFor: () => ({ read: <T>(request: NodeRequest<T>) => request(client) }),
+    onBehalfOf: () => ({ read: <T>(request: NodeRequest<T>) => request(client) }),
   };
 }
 

@@ -197,7 +197,7 @@ export async function settlementLab() {
     holdOf: async (id: string) => escrow.at(escrow.address).hold((await session(id)).holdId as Hex),
 
     /** Lists the pending operator notifications about a session. */
-    async toldOf(id: string): Promise<NotifiedEvent[]> {
+    async notifiedOf(id: string): Promise<NotifiedEvent[]> {
       const rows = await db
         .asPlatform()
         .query<{ event: NotifiedEvent }>('SELECT event FROM pending_notifications ORDER BY due_at');

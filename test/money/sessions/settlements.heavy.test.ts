@@ -226,7 +226,7 @@ test('retries a failed settlement with a new payment, in the end hourly, and not
     expect(pause).toBeLessThanOrEqual(3_600_000);
     await lab.retryNow(id);
   }
-  expect(await lab.toldOf(id)).toEqual([
+  expect(await lab.notifiedOf(id)).toEqual([
     { event: 'settlement_given_up', sessionId: id, attempts: NOTIFY_AFTER_ATTEMPTS },
   ]);
   // An operator closes the hold by hand; the next run detects it.
@@ -287,7 +287,7 @@ test('ends a session whose hold is closed on chain after its last debit, and rep
   expect(await lab.run(id)).toBe('closed');
   const ended = { delivered: '3000000', settled: '1000000' };
   expect(await lab.session(id)).toMatchObject(ended);
-  expect(await lab.toldOf(id)).toContainEqual({
+  expect(await lab.notifiedOf(id)).toContainEqual({
     event: 'session_unpaid',
     sessionId: id,
     amount: '2000000',
@@ -321,7 +321,7 @@ test('queries the chain only while a failed settlement has no successor, and nev
   const nobody = () => Promise.reject(new Error('the chain must not be queried'));
   const unasked = (chainId: number) => ({
     ...lab.parts,
-    node: { chainId, askedFor: () => ({ read: nobody, blockNumber: nobody }) },
+    node: { chainId, onBehalfOf: () => ({ read: nobody, blockNumber: nobody }) },
   });
   const here = new SessionSettlements(unasked(lab.node.chainId));
   const elsewhere = new SessionSettlements(unasked(1));
@@ -343,7 +343,7 @@ test('queries the chain only while a failed settlement has no successor, and nev
 
 /** Expects the opening to wait while another chain is configured and to resume on its own chain. */
 async function waitsElsewhere(id: string, read: typeof lab.node.read): Promise<void> {
-  const node = { chainId: 1, askedFor: () => ({ read }) };
+  const node = { chainId: 1, onBehalfOf: () => ({ read }) };
   const elsewhere = new SessionOpenings({ ...lab.parts, node });
   await elsewhere.step(id);
   expect(await lab.session(id)).toMatchObject({ state: 'opening' });
@@ -494,7 +494,7 @@ test('keeps booked settlements when the node reports an older state', async () =
   });
   const node = {
     chainId: lab.node.chainId,
-    askedFor: () => ({
+    onBehalfOf: () => ({
       blockNumber: () => lab.node.blockNumber(),
       read: <T>(request: NodeRequest<T>) => request(older),
     }),
@@ -551,8 +551,8 @@ test(
       0n,
       0n,
     ]);
-    const told = await lab.toldOf(id);
-    expect(told.map(({ event }) => event)).toEqual(['payment_failed', 'session_unpaid']);
-    expect(told[1]).toEqual({ event: 'session_unpaid', sessionId: id, amount: '2000000' });
+    const reported = await lab.notifiedOf(id);
+    expect(reported.map(({ event }) => event)).toEqual(['payment_failed', 'session_unpaid']);
+    expect(reported[1]).toEqual({ event: 'session_unpaid', sessionId: id, amount: '2000000' });
   },
 );

@@ -77,7 +77,7 @@ test('refuses the key of a wallet that has code, opens with a signature its code
   expect(await failuresOf(wallet)).toEqual([]);
   const made = await open(wallet, owner);
   expect(made.status).toBe(201);
-  const node = lab.site.dependencies.chain.askedFor(PLATFORM);
+  const node = lab.site.dependencies.chain.onBehalfOf(PLATFORM);
   const balance = () => node.tokenBalance(PATH_USD, wallet.lower);
   const before = await balance();
   const { id } = made.body.session;

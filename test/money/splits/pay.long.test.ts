@@ -84,7 +84,7 @@ beforeEach(async () => {
 interface Node {
   readonly url: string;
   /** Number of next broadcasts that reach the chain but whose responses are lost. */
-  unheard: number;
+  unanswered: number;
   close(): Promise<void>;
 }
 
@@ -98,8 +98,8 @@ async function nodeBefore(rpcUrl: string): Promise<Node> {
         body,
       });
       const text = await answer.text();
-      if (body.includes('eth_sendRawTransaction') && node.unheard > 0) {
-        node.unheard--;
+      if (body.includes('eth_sendRawTransaction') && node.unanswered > 0) {
+        node.unanswered--;
         request.socket.destroy();
         return;
       }
@@ -109,7 +109,7 @@ async function nodeBefore(rpcUrl: string): Promise<Node> {
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    unheard: 0,
+    unanswered: 0,
     async close() {
       server.closeAllConnections();
       server.close();
@@ -122,12 +122,12 @@ async function nodeBefore(rpcUrl: string): Promise<Node> {
  * Wraps steps so that each first call does its work and then fails, as if its worker was killed right
  * after it.
  */
-function unheard(steps: SplitPayments): Pick<SplitPayments, 'request' | 'settle' | 'finish'> {
-  const heard = new Set<string>();
+function unanswered(steps: SplitPayments): Pick<SplitPayments, 'request' | 'settle' | 'finish'> {
+  const answered = new Set<string>();
   const once = async <T>(step: string, work: () => Promise<T>): Promise<T> => {
     const answer = await work();
-    if (heard.has(step)) return answer;
-    heard.add(step);
+    if (answered.has(step)) return answer;
+    answered.add(step);
     throw new Error('the result of this step is lost');
   };
   return {
@@ -153,7 +153,7 @@ async function startWorkers(): Promise<void> {
           namespace,
           ...code,
           taskQueue: PLATFORM_TASK_QUEUE,
-          activities: createSplitActivities(unheard(worker.splits)),
+          activities: createSplitActivities(unanswered(worker.splits)),
         }),
         await createPaymentWorker({ connection, namespace, services }),
       ],
@@ -245,10 +245,10 @@ test('fails a split that the wallet does not cover, and pays it on a retry once 
 test('pays once if the response to a broadcast is lost', async () => {
   const wanted = splitOf(payer, 3, ONE);
   await lab.chain.pay(payer.wallet, 2n * ONE);
-  node.unheard = 1;
+  node.unanswered = 1;
   const id = await create(wanted);
   await ends(id, 'completed');
-  expect(node.unheard).toBe(0);
+  expect(node.unanswered).toBe(0);
   await isPaidOnce(id, wanted, ONE);
 });
 

@@ -36,7 +36,7 @@ const owner = <Row extends object>(sql: string) => queryRows<Row>(database.owner
 /** Returns a node that reports one balance for every wallet. */
 const nodeOf = (chainId: number, tokenBalance: () => Promise<bigint>) => ({
   chainId,
-  askedFor: () => ({ tokenBalance }),
+  onBehalfOf: () => ({ tokenBalance }),
 });
 
 /** Creates a split on a chain that reports the balance of the wallet. */
@@ -174,10 +174,10 @@ describe('repeated or concurrent steps of a split', () => {
     for (const causes of all) expect(causes).toEqual(asked.map(({ cause }) => cause));
     expect(asked).toHaveLength(3);
     // Payments in flight are not checked against the remaining balance.
-    const looks = chain.asked;
+    const checks = chain.asked;
     chain.balance = 0n;
     expect(await steps.request(id)).toEqual(all[0]);
-    expect(chain.asked).toBe(looks);
+    expect(chain.asked).toBe(checks);
   });
 
   test('fails no payout if a step finds the wallet empty after another step requested the payment', async () => {

@@ -137,9 +137,9 @@ test('refusals kept during a database outage stay within the bound, and each cou
   }
   await queryRows(database.ownerUrl, 'ALTER TABLE audit_log_away RENAME TO audit_log');
   await refusals.flush();
-  const told = await audited();
-  expect(told.length).toBeLessThanOrEqual(22);
-  expect(told.reduce((sum, { detail }) => sum + (detail.count ?? 0), 0)).toBe(150);
+  const reported = await audited();
+  expect(reported.length).toBeLessThanOrEqual(22);
+  expect(reported.reduce((sum, { detail }) => sum + (detail.count ?? 0), 0)).toBe(150);
 });
 
 test('the log reports refusals that the database does not accept', async () => {

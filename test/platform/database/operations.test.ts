@@ -418,12 +418,12 @@ describe('a request', () => {
     return operationsBy(request).run(by, agent.agentId, 'restart');
   }
 
-  const unheard = () => Promise.reject(new UnavailableError('no answer'));
+  const unanswered = () => Promise.reject(new UnavailableError('no answer'));
 
   test('a request that cannot reach the supervisor is refused and leaves nothing', async () => {
     const agent = await newAgent();
     const id = randomUUID();
-    await expect(restart(agent, unheard, id)).rejects.toThrow(UnavailableError);
+    await expect(restart(agent, unanswered, id)).rejects.toThrow(UnavailableError);
     expect(await operationRow(id)).toBeNull();
     expect(await audited(agent)).toEqual([]);
   });
@@ -433,7 +433,7 @@ describe('a request', () => {
     const id = randomUUID();
     const late = async () => {
       await begin(agent, 'restart', id);
-      return unheard();
+      return unanswered();
     };
     expect(await restart(agent, late, id)).toMatchObject({ operationId: id });
     expect(await operationRow(id)).toMatchObject({ status: 'running' });
@@ -456,7 +456,7 @@ describe('a request', () => {
     const agent = await newAgent();
     const id = randomUUID();
     await restart(agent, () => admitted(id), id);
-    expect(await restart(agent, unheard, id)).toMatchObject({ operationId: id });
+    expect(await restart(agent, unanswered, id)).toMatchObject({ operationId: id });
     expect(await withdrawOperation(tenant, id)).toBe(false);
     expect(await operationRow(id)).toMatchObject({ status: 'requested' });
   });
@@ -496,7 +496,7 @@ describe('a request', () => {
       if (status !== 'running') {
         await store.finish(agent, { id, kind: 'restart', status, error: null });
       }
-      expect(await restart(agent, unheard, id)).toMatchObject({ operationId: id });
+      expect(await restart(agent, unanswered, id)).toMatchObject({ operationId: id });
       expect(await operationRow(id)).toMatchObject({ status });
     },
   );

@@ -11,11 +11,11 @@ test(
   'a connection that requires TLS sends nothing without it, on any path to the database',
   { tags: 'attack' },
   async () => {
-    const heard: string[] = [];
+    const received: string[] = [];
     const server = createServer((socket) => {
       socket.on('error', () => undefined);
       socket.once('data', (first) => {
-        heard.push(first.toString('hex'));
+        received.push(first.toString('hex'));
         socket.end('N'); // refuses TLS
       });
     }).listen(0, '127.0.0.1');
@@ -28,7 +28,7 @@ test(
       await expect(tenant.transaction((db) => db.User.findAll())).rejects.toThrow();
       await expect(tenant.query('SELECT 1')).rejects.toThrow();
       await expect(migrate(url, 'user')).rejects.toThrow();
-      expect(heard).toEqual([TLS_PLEASE, TLS_PLEASE, TLS_PLEASE]);
+      expect(received).toEqual([TLS_PLEASE, TLS_PLEASE, TLS_PLEASE]);
     } finally {
       await database.close();
       server.close();

@@ -12,7 +12,7 @@ import { insertSql, ROWS } from './rows.js';
 /** Longer than any test: a notice arrives before, or the test fails. */
 const HOUR_MS = 3_600_000;
 
-const TOLD = [
+const CHANGED = [
   'mails',
   'risc_events',
   'account_deletions',
@@ -33,7 +33,7 @@ let listening: Database;
 beforeAll(async () => {
   database = await testDatabase();
   listening = new Database(database.url, { maxConnections: 2 });
-  await Promise.all(TOLD.map((table) => began(listening.changesOf(table))));
+  await Promise.all(CHANGED.map((table) => began(listening.changesOf(table))));
 });
 afterAll(async () => {
   await listening?.close();
@@ -46,7 +46,7 @@ const owner = (sql: string) => queryRows<Record<string, unknown>>(database.owner
 const began = (changes: TableChanges) => changes.after(0, HOUR_MS, never);
 
 /** Waits until all earlier notices have arrived; notices arrive in order. */
-async function heardAll(): Promise<void> {
+async function receivedAll(): Promise<void> {
   const changes = listening.changesOf('mails');
   const { count } = changes;
   await owner(`NOTIFY rows, 'mails'`);
@@ -61,7 +61,7 @@ const killListeners = () =>
 
 test('every watched table notifies of a new row', async () => {
   const rows = Object.entries(ROWS);
-  const counts = new Map(TOLD.map((table) => [table, listening.changesOf(table).count]));
+  const counts = new Map(CHANGED.map((table) => [table, listening.changesOf(table).count]));
   for (const [table, row] of rows) await owner(insertSql(table, row('ada', 1)));
   for (const [table, count] of counts)
     await listening.changesOf(table).after(count, HOUR_MS, never);
@@ -83,10 +83,10 @@ describe('notices of a payment session', () => {
   const changes = () => listening.changesOf('payment_sessions');
 
   test('a payment session notifies of its state and not of its debits', async () => {
-    await heardAll();
+    await receivedAll();
     const { count } = changes();
     await owner(`UPDATE payment_sessions SET delivered = 1, settlement_due_at = now()`);
-    await heardAll();
+    await receivedAll();
     expect(changes().count).toBe(count);
     await owner(`UPDATE payment_sessions SET state = 'failed', failure = 'reverted'`);
     await changes().after(count, HOUR_MS, never);
@@ -94,10 +94,10 @@ describe('notices of a payment session', () => {
 });
 
 test('a row that was rolled back notifies no listener', async () => {
-  await heardAll();
+  await receivedAll();
   const { count } = listening.changesOf('payments');
   await owner(`BEGIN; ${insertSql('payments', ROWS.payments?.('ada', 9) ?? {})}; ROLLBACK`);
-  await heardAll();
+  await receivedAll();
   expect(listening.changesOf('payments').count).toBe(count);
 });
 
@@ -105,7 +105,7 @@ test('a broken connection is replaced, and waiting readers check for missed chan
   const { count } = listening.changesOf('payments');
   await killListeners();
   await listening.changesOf('payments').after(count, HOUR_MS, never);
-  await heardAll();
+  await receivedAll();
 });
 
 describe('a reader that waits for a row', () => {
@@ -140,19 +140,22 @@ describe('a reader that waits for a row', () => {
   test('a waiting reader accepts only a read that began after the notice', async () => {
     const id = await written(3);
     const changes = listening.changesOf('payments');
-    await heardAll();
-    const looks: ((states: ReadonlyMap<string, string>) => void)[] = [];
-    const slow = new RowWatch<string>(changes, () => new Promise((resolve) => looks.push(resolve)));
+    await receivedAll();
+    const checks: ((states: ReadonlyMap<string, string>) => void)[] = [];
+    const slow = new RowWatch<string>(
+      changes,
+      () => new Promise((resolve) => checks.push(resolve)),
+    );
     const first = slow.until(id, isOver, never);
     const { count } = changes;
     await owner(`UPDATE payments SET ${END} WHERE id = '${id}'`);
     await changes.after(count, HOUR_MS, never);
     const second = slow.until(id, isOver, never);
-    looks[1]?.(new Map([[id, 'failed']]));
+    checks[1]?.(new Map([[id, 'failed']]));
     expect(await second).toBe('failed');
-    looks[0]?.(new Map([[id, 'queued']]));
-    await expect.poll(() => looks.length).toBe(3);
-    looks[2]?.(new Map([[id, 'failed']]));
+    checks[0]?.(new Map([[id, 'queued']]));
+    await expect.poll(() => checks.length).toBe(3);
+    checks[2]?.(new Map([[id, 'failed']]));
     expect(await first).toBe('failed');
   });
 

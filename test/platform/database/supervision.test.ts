@@ -48,9 +48,9 @@ async function pass(
   blocked: readonly string[] = [],
 ) {
   const asked: string[] = [];
-  const askedForParts: string[] = [];
+  const requestedParts: string[] = [];
   const endStuckChildren = ({ agentId }: { agentId: string }) => {
-    askedForParts.push(agentId);
+    requestedParts.push(agentId);
     return Promise.resolve(blocked.includes(agentId));
   };
   const ensure = ({ agentId }: { agentId: string }) => {
@@ -64,7 +64,7 @@ async function pass(
     endStuckChildren,
     checkIntervalMs: CHECK_INTERVAL_MS,
   };
-  return { asked, askedForParts, found: await ensureSupervisors(parts, 'here') };
+  return { asked, requestedParts, found: await ensureSupervisors(parts, 'here') };
 }
 
 test('every agent of the host that has run and is not to be removed gets its supervisor', async () => {
@@ -109,8 +109,8 @@ test('stuck parts of supervisors are searched only where they may block work', a
   const repairing = await agentOf({ watchdog: { ...memory, state: 'repairing' } });
   await agentOf();
   await agentOf({ watchdog: { ...memory, state: 'degraded' } });
-  const { askedForParts, found } = await pass({}, [repairing]);
-  expect(askedForParts.toSorted()).toEqual([unseen, busy, repairing].toSorted());
+  const { requestedParts, found } = await pass({}, [repairing]);
+  expect(requestedParts.toSorted()).toEqual([unseen, busy, repairing].toSorted());
   expect(found.blocked).toEqual([repairing]);
 });
 
@@ -122,9 +122,9 @@ test('one pass searches a limited number of agents for stuck parts', async () =>
             now(), now(), now()
        FROM generate_series(1, 250) n`,
   );
-  const { asked, askedForParts } = await pass();
+  const { asked, requestedParts } = await pass();
   expect(asked).toHaveLength(250);
-  expect(new Set(askedForParts).size).toBe(200);
+  expect(new Set(requestedParts).size).toBe(200);
 });
 
 test('a pass without Temporal fails, so that it is retried', async () => {

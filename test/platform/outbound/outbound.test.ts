@@ -120,14 +120,14 @@ describe('non-public addresses', { tags: 'attack' }, () => {
   );
 
   test('resolves a name once per connection and refuses a changed answer', async () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     const changing = outbound(() => {
-      told.push('asked');
-      return Promise.resolve(told.length === 1 ? ['127.0.0.1'] : ['127.0.0.1', '10.0.0.1']);
+      reported.push('asked');
+      return Promise.resolve(reported.length === 1 ? ['127.0.0.1'] : ['127.0.0.1', '10.0.0.1']);
     });
     answer = (_request, response) => response.writeHead(302, { location: '/again' }).end();
     const code = await codeOf(changing.get(`http://name.test:${port}/`, CALL));
-    expect([code, told.length]).toEqual(['URL_NOT_ALLOWED', 2]);
+    expect([code, reported.length]).toEqual(['URL_NOT_ALLOWED', 2]);
   });
 
   test.each(['http_proxy', 'HTTP_PROXY', 'ALL_PROXY'])(
@@ -478,9 +478,9 @@ describe('unreadable pages', () => {
     async (host) => {
       let asked = '';
       const secure = tls.createServer({
-        SNICallback: (name, tell) => {
+        SNICallback: (name, report) => {
           asked = name;
-          tell(new Error('not here'));
+          report(new Error('not here'));
         },
       });
       secure.on('tlsClientError', () => undefined);
@@ -511,13 +511,13 @@ describe('unreadable pages', () => {
     'closes a connection at the deadline when the host stays silent',
     { tags: 'attack' },
     async () => {
-      let tellMet = (): void => undefined;
-      const met = new Promise<void>((resolve) => (tellMet = resolve));
+      let resolveMet = (): void => undefined;
+      const met = new Promise<void>((resolve) => (resolveMet = resolve));
       let ended: Promise<unknown> | undefined;
       const silent = net.createServer((socket) => {
         ended = once(socket, 'close');
         // The TLS greeting has arrived and stays unanswered.
-        socket.on('error', () => undefined).once('data', tellMet);
+        socket.on('error', () => undefined).once('data', resolveMet);
       });
       await once(silent.listen(0, '127.0.0.1'), 'listening');
       const { port: its } = silent.address() as AddressInfo;
@@ -536,11 +536,11 @@ describe('unreadable pages', () => {
     'closes the connection of a redirect whose body never ends',
     { tags: 'attack' },
     async () => {
-      let tellEnd = (_how: string): void => undefined;
-      const ended = new Promise<string>((resolve) => (tellEnd = resolve));
+      let resolveEnd = (_how: string): void => undefined;
+      const ended = new Promise<string>((resolve) => (resolveEnd = resolve));
       answer = (request, response) => {
         if (request.url !== '/') return html('found')(request, response);
-        response.on('close', () => tellEnd('ended'));
+        response.on('close', () => resolveEnd('ended'));
         return response.writeHead(302, { location: '/there' }).write('a');
       };
       expect((await outbound().get(here, CALL)).body.toString()).toBe('found');
@@ -549,14 +549,14 @@ describe('unreadable pages', () => {
   );
 
   test('closes the connection of a slow page at the deadline', { tags: 'attack' }, async () => {
-    let tellEnd = (_how: string): void => undefined;
-    const ended = new Promise<string>((resolve) => (tellEnd = resolve));
+    let resolveEnd = (_how: string): void => undefined;
+    const ended = new Promise<string>((resolve) => (resolveEnd = resolve));
     answer = (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/html' }).write('<p>');
       const drip = setInterval(() => response.write('a'), 10);
       response.on('close', () => {
         clearInterval(drip);
-        tellEnd('ended');
+        resolveEnd('ended');
       });
     };
     const given = new AbortController();

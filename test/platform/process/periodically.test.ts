@@ -50,10 +50,13 @@ test('randomizes its pauses, so that processes started together drift apart', as
   const chance = vi.spyOn(Math, 'random').mockReturnValue(1);
   const [log, changes] = [pino({ enabled: false }), new TableChanges()];
   const after = vi.spyOn(changes, 'after').mockResolvedValue();
-  for (const heard of [{ changes }, {}]) {
+  for (const received of [{ changes }, {}]) {
     const stop = new AbortController();
     const work = () => Promise.resolve(stop.abort());
-    await periodically({ everyMs: 1_000, failure: 'not done', log, work, ...heard }, stop.signal);
+    await periodically(
+      { everyMs: 1_000, failure: 'not done', log, work, ...received },
+      stop.signal,
+    );
   }
   expect(chance).toHaveBeenCalledTimes(2);
   expect(after).toHaveBeenCalledExactlyOnceWith(0, 900, expect.anything());

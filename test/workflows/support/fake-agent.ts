@@ -88,7 +88,7 @@ export class FakeAgent {
   /** Transitions that the agent's host made by itself, as recorded. */
   readonly past: PastTransition[] = [];
   /** Transitions that checks report until they are recorded in `past`. */
-  toldPast: readonly PastTransition[] = [];
+  reportedPast: readonly PastTransition[] = [];
   /** The watchdog's memory as last recorded. */
   memory: WatchdogMemory | undefined;
   /** The agent's desired state in the database. */
@@ -168,7 +168,7 @@ export class FakeAgent {
     const { health } = this;
     if (Context.current().info.attempt === 1) this.steps.push('watchHealth');
     await this.#misbehaviours.get('watchHealth')?.(Context.current().info.attempt);
-    if (!this.#isToTell(lastApplied) && (health === last || health === 'starting')) {
+    if (!this.#isToReport(lastApplied) && (health === last || health === 'starting')) {
       throw ApplicationFailure.create({
         type: 'Unchanged',
         category: ApplicationFailureCategory.BENIGN,
@@ -178,13 +178,13 @@ export class FakeAgent {
     return this.#seen(lastApplied);
   }
 
-  look(lastApplied?: string): Observation {
+  observed(lastApplied?: string): Observation {
     this.checks++;
     return this.#seen(lastApplied);
   }
 
-  #isToTell(lastApplied: string | undefined): boolean {
-    return this.toldPast.length > 0 && this.toldPast.at(-1)?.id !== lastApplied;
+  #isToReport(lastApplied: string | undefined): boolean {
+    return this.reportedPast.length > 0 && this.reportedPast.at(-1)?.id !== lastApplied;
   }
 
   #seen(lastApplied: string | undefined): Observation {
@@ -194,7 +194,7 @@ export class FakeAgent {
       reason: health === 'healthy' ? null : `It is ${health}`,
       ...(health === 'stopped' && { death: this.death }),
       ...(health === 'stopped' && this.away && { away: this.away }),
-      ...(this.#isToTell(lastApplied) && { past: this.toldPast }),
+      ...(this.#isToReport(lastApplied) && { past: this.reportedPast }),
       observedAt: '2026-01-01T00:00:00.000Z',
     };
   }
@@ -286,7 +286,7 @@ export function fakeActivities(
         agentOf(agent).watch(last, lastApplied),
       async observeAgent(agent, lastApplied) {
         await agentOf(agent).step('observeAgent');
-        return agentOf(agent).look(lastApplied);
+        return agentOf(agent).observed(lastApplied);
       },
       async watchDegraded(agent, last, lastApplied) {
         await agentOf(agent).step('watchDegraded');

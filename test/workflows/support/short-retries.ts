@@ -3,7 +3,7 @@ import type { ActivityOptions, LocalActivityOptions } from '@temporalio/common';
 // Stands in for workflows/retries.ts: a running step stops skipped time, so its timeouts pass in real
 // time. Steps that wait for Docker keep their timeouts and attempts.
 
-export { ASKED_FOR, attestation, mail, measurement } from '../../../workflows/retries.js';
+export { REQUESTED, attestation, mail, measurement } from '../../../workflows/retries.js';
 
 const soon = '300 milliseconds';
 const retry = { initialInterval: '1 millisecond', maximumAttempts: 2 } as const;
@@ -32,9 +32,9 @@ export const removal = onContainer;
 export const compensation = onContainer;
 export const healthWatch: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };
 export const endlessDockerCall = cancellable;
-export const look: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };
-export const boundedLook = look;
-export const degradedWatch = look;
+export const observation: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };
+export const boundedObservation = observation;
+export const degradedWatch = observation;
 export const crashReport = onContainer;
 export const reconciliation = onContainer;
 export const retention = onContainer;

@@ -181,8 +181,8 @@ export class WorkflowLab {
       }
       const { name: signal } = supervision.provisionRequested;
       const signalArgs = [{ operationId: provision }];
-      const told = { ...options, signal, signalArgs };
-      return (await workflow.signalWithStart('superviseAgent', told)).signaledRunId;
+      const reported = { ...options, signal, signalArgs };
+      return (await workflow.signalWithStart('superviseAgent', reported)).signaledRunId;
     };
     const firstRunId = await begin();
     this.#started.push({ workflowId, runId: firstRunId });
@@ -192,7 +192,7 @@ export class WorkflowLab {
   }
 
   /** Starts a supervisor for an agent that should already have one; optionally with a late signal. */
-  async superviseAnew(agent: FakeAgent, late?: 'dockerReturned'): Promise<Supervised> {
+  async superviseAgain(agent: FakeAgent, late?: 'dockerReturned'): Promise<Supervised> {
     const { workflow } = this.environment.client;
     const workflowId = superviseAgentId(agent.ref.agentId);
     const options: WorkflowStartOptions<typeof superviseAgent> = {

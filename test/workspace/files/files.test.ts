@@ -83,9 +83,9 @@ describe('reading a file', () => {
     const handle = await open(file);
     const handles = Object.getPrototypeOf(handle) as Pick<FileHandle, 'stat'>; // the prototype of all file handles
     await handle.close();
-    const { stat: look } = handles;
+    const { stat: check } = handles;
     vi.spyOn(handles, 'stat').mockImplementationOnce(async function (this: FileHandle) {
-      const stats = await look.call(this);
+      const stats = await check.call(this);
       await appendFile(file, Buffer.alloc(2 * MB, 'b'));
       return stats;
     });

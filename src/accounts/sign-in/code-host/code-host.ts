@@ -80,8 +80,8 @@ export class CodeHost implements SignInProvider {
       throw new IdentityRefusedError('TokenFailed', { cause });
     });
     const [who, addresses] = await Promise.all([
-      this.#ask(tokens.access_token, '/user', user),
-      this.#ask(tokens.access_token, '/user/emails', emails),
+      this.#request(tokens.access_token, '/user', user),
+      this.#request(tokens.access_token, '/user/emails', emails),
     ]);
     const primary = addresses.find((each) => each.primary);
     return {
@@ -97,7 +97,7 @@ export class CodeHost implements SignInProvider {
   }
 
   /** Requests a resource. @throws BadGatewayError for an error status or an unexpected form. */
-  async #ask<T>(token: string, path: string, schema: z.ZodType<T>): Promise<T> {
+  async #request<T>(token: string, path: string, schema: z.ZodType<T>): Promise<T> {
     const response = await fetchProtectedResource(
       this.#configuration,
       token,

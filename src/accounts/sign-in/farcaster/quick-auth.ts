@@ -14,7 +14,7 @@ const MAX_KEYS_BYTES = 64 * 1024;
 
 /** Milliseconds for which keys are cached, and the least time between two requests for an unknown key. */
 const KEYS_KEPT_MS = 10 * 60_000;
-const KEYS_ASKED_EVERY_MS = 30_000;
+const KEYS_FETCHED_EVERY_MS = 30_000;
 
 const CLOCK_SKEW_S = 60;
 
@@ -58,7 +58,7 @@ export class QuickAuth {
     const keys = createRemoteJWKSet(new URL(`${server}/.well-known/jwks.json`), {
       timeoutDuration: KEYS_TIMEOUT_MS,
       cacheMaxAge: KEYS_KEPT_MS,
-      cooldownDuration: KEYS_ASKED_EVERY_MS,
+      cooldownDuration: KEYS_FETCHED_EVERY_MS,
       [customFetch]: fetchKeys,
     });
     this.#keyOf = async (header, token) => {

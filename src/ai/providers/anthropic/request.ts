@@ -62,8 +62,8 @@ function toolsOf(request: ChatRequest, takesForced: boolean): JsonObject {
 
 /** Returns the limit of the answer, which Anthropic requires and OpenAI does not. */
 function outputBoundOf(request: ChatRequest): number {
-  const asked = request.max_completion_tokens ?? request.max_tokens ?? defaultOutput(request);
-  return Math.min(asked, maxOutputOf(request.model));
+  const requested = request.max_completion_tokens ?? request.max_tokens ?? defaultOutput(request);
+  return Math.min(requested, maxOutputOf(request.model));
 }
 
 function sampling(

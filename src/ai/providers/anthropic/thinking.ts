@@ -51,6 +51,6 @@ function adaptive({ type, display }: JsonObject): JsonObject | undefined {
 function budgetWithin(wanted: unknown, maxTokens: number): number | undefined {
   const most = Math.max(MIN_BUDGET, Math.floor(maxTokens * 0.75));
   if (most >= maxTokens) return undefined;
-  const asked = typeof wanted === 'number' && wanted < maxTokens ? Math.floor(wanted) : most;
-  return Math.max(MIN_BUDGET, asked);
+  const requested = typeof wanted === 'number' && wanted < maxTokens ? Math.floor(wanted) : most;
+  return Math.max(MIN_BUDGET, requested);
 }

@@ -119,9 +119,9 @@ function takesFormat({ model, tools, tool_choice: choice }: ChatRequest): boolea
 }
 
 function responseFields(format: unknown): Readonly<Record<string, unknown>> {
-  const asked = parsed(responseFormat, format);
-  if (!asked || asked.type === 'text') return {};
-  const schema = asked.type === 'json_schema' ? asked.json_schema.schema : undefined;
+  const requested = parsed(responseFormat, format);
+  if (!requested || requested.type === 'text') return {};
+  const schema = requested.type === 'json_schema' ? requested.json_schema.schema : undefined;
   return {
     responseMimeType: 'application/json',
     responseJsonSchema: isObject(schema) ? geminiSchema(schema) : schema,

@@ -42,9 +42,13 @@ export class AnswerForm {
     const usual = isObject(said) ? this.#usualSaid(said, choice.index) : said;
     const known = REASONS.has(reason) ? REASONS.get(reason) : reason;
     // Clients run tools only for this reason.
-    const told = known === 'stop' && this.#calls.has(choice.index) ? 'tool_calls' : known;
-    if (usual === said && told === reason) return choice;
-    return { ...choice, [this.#field]: usual, ...(told !== undefined && { finish_reason: told }) };
+    const finish = known === 'stop' && this.#calls.has(choice.index) ? 'tool_calls' : known;
+    if (usual === said && finish === reason) return choice;
+    return {
+      ...choice,
+      [this.#field]: usual,
+      ...(finish !== undefined && { finish_reason: finish }),
+    };
   }
 
   #usualSaid(said: JsonObject, choice: unknown): JsonObject {

@@ -117,9 +117,9 @@ function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): Cha
   const rules = rulesOf(name, baseUrl);
   const isOpenAi = baseUrl === PROVIDER_BASE_URLS.openai;
   const taken = acceptedFields(isOpenAi ? undefined : name, rules.refusedFields, request);
-  const { stream_options: options, ...asked } = rules.withSettings(withTools(rules, taken));
+  const { stream_options: options, ...requested } = rules.withSettings(withTools(rules, taken));
   const body = {
-    ...asked,
+    ...requested,
     messages: messagesFor(rules, request),
     ...(request.stream === true && { stream_options: withUsage(options, name) }),
   };

@@ -51,13 +51,15 @@ export class WalletProvider {
    * @returns the address in lower case. @throws WalletProviderError
    */
   async create(walletId: string, email: string): Promise<Hex> {
-    const made = await this.#ask('/v2/end-users', {
+    const made = await this.#request('/v2/end-users', {
       userId: walletId,
       authenticationMethods: [{ type: 'email', email }],
       evmAccount: { createSmartAccount: false },
     });
     const { status, body } =
-      made.status === 409 ? await this.#ask(`/v2/end-users/${encodeURIComponent(walletId)}`) : made;
+      made.status === 409
+        ? await this.#request(`/v2/end-users/${encodeURIComponent(walletId)}`)
+        : made;
     if (status !== 200 && status !== 201) {
       throw new WalletProviderError(`The wallet provider answered ${status}`);
     }
@@ -71,7 +73,7 @@ export class WalletProvider {
   }
 
   /** Sends a request; the returned `body` is undefined if it is not JSON. */
-  async #ask(path: string, body?: object): Promise<{ status: number; body: unknown }> {
+  async #request(path: string, body?: object): Promise<{ status: number; body: unknown }> {
     const { apiKey = '', apiUrl = '' } = this.#settings;
     try {
       const answer = await boundedRequest({

@@ -610,13 +610,13 @@ describe('stream', () => {
 
   test('a stream is passed on chunk by chunk, the usage only if the client requests it', () => {
     const events = [delta('H'), delta('i', { x: [1] }), END, USED, '[DONE]'];
-    const told = { ended: true, over: true, usage: used };
-    expect(stream('openai', events)).toEqual({ ...told, chunks: events.slice(0, 3) });
+    const reported = { ended: true, over: true, usage: used };
+    expect(stream('openai', events)).toEqual({ ...reported, chunks: events.slice(0, 3) });
     for (const stream_options of [{}, { include_usage: false }, null]) {
       expect(stream('openai', events, { stream_options }).chunks).toEqual(events.slice(0, 3));
     }
     const asking = { stream_options: { include_usage: true } };
-    expect(stream('openai', events, asking)).toEqual({ ...told, chunks: events.slice(0, 4) });
+    expect(stream('openai', events, asking)).toEqual({ ...reported, chunks: events.slice(0, 4) });
   });
 
   test('a stream counts the bytes of its texts, reasoning and calls', () => {

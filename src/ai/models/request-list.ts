@@ -22,7 +22,7 @@ export interface ListAnswer {
 }
 
 /** Requests a provider's list of models, and the endpoint that shows its key where the list is public. */
-export async function askList(
+export async function requestList(
   name: ProviderName,
   config: ProviderConfig,
   timeoutMs = TIMEOUT_MS,
@@ -31,8 +31,8 @@ export async function askList(
   const keyed = config.apiKey === undefined ? undefined : adapter.keyRequest?.(config);
   const signal = AbortSignal.timeout(timeoutMs);
   const [listed, key] = await Promise.all([
-    ask(name, adapter.listRequest(config), signal),
-    keyed && ask(name, keyed, signal),
+    fetchList(name, adapter.listRequest(config), signal),
+    keyed && fetchList(name, keyed, signal),
   ]);
   const { list } = listed;
   const details =
@@ -40,7 +40,7 @@ export async function askList(
   return { state: key?.state === 'key_refused' ? key.state : listed.state, list: details };
 }
 
-async function ask(
+async function fetchList(
   name: ProviderName,
   { url, headers }: WireQuestion,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { PROVIDER_NAMES, type ProviderName } from '../../../src/ai/completion/provider-names.js';
-import { requestStream } from '../../../src/ai/routing/ask-provider.js';
+import { requestStream } from '../../../src/ai/routing/call-provider.js';
 import {
   chunk,
   sendEvents,

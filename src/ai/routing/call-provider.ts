@@ -43,31 +43,31 @@ export interface CompletionStream {
 }
 
 /** Requests a complete answer. @throws ProviderError; the abort reason of the signal. */
-export async function requestCompletion(ask: ProviderCall): Promise<Completion> {
-  const clock = new AttemptClock(ask.signal, ask.timeoutMs);
+export async function requestCompletion(call: ProviderCall): Promise<Completion> {
+  const clock = new AttemptClock(call.signal, call.timeoutMs);
   try {
-    const response = await send(ask, clock);
+    const response = await send(call, clock);
     const text = await asProviderError(
-      ask,
+      call,
       clock,
-      () => readWhole(ask.name, response, MAX_ANSWER_BYTES),
+      () => readWhole(call.name, response, MAX_ANSWER_BYTES),
       response.statusCode,
     );
-    return adapterOf(ask.name).readAnswer(text, ask.request);
+    return adapterOf(call.name).readAnswer(text, call.request);
   } finally {
     clock.stop();
   }
 }
 
 /** Requests a stream, and returns at its first output. @throws ProviderError, as the chunks do later. */
-export async function requestStream(ask: ProviderCall): Promise<CompletionStream> {
-  const clock = new AttemptClock(ask.signal, ask.timeoutMs, STREAM_MS);
+export async function requestStream(call: ProviderCall): Promise<CompletionStream> {
+  const clock = new AttemptClock(call.signal, call.timeoutMs, STREAM_MS);
   try {
-    const { body, statusCode } = await send(ask, clock);
-    const reader = adapterOf(ask.name).openStream(ask.request);
+    const { body, statusCode } = await send(call, clock);
+    const reader = adapterOf(call.name).openStream(call.request);
     const chunks = readChunks(
-      { ...ask, statusCode },
-      eventsOf(ask.name, body, clock),
+      { ...call, statusCode },
+      eventsOf(call.name, body, clock),
       reader,
       clock,
     );
@@ -103,20 +103,20 @@ async function untilOutput(
 }
 
 async function* readChunks(
-  ask: ProviderCall & { readonly statusCode: number },
+  call: ProviderCall & { readonly statusCode: number },
   events: AsyncGenerator<WireEvent>,
   reader: StreamReader,
   clock: AttemptClock,
 ): AsyncGenerator<string> {
   try {
     while (!reader.over) {
-      const next = await asProviderError(ask, clock, () => events.next(), ask.statusCode);
+      const next = await asProviderError(call, clock, () => events.next(), call.statusCode);
       if (next.done === true) break;
       clock.pause(); // a slow client must not count as a silent provider
       yield* reader.read(next.value);
       clock.expect(STREAM_IDLE_MS);
     }
-    if (!reader.ended) throw new ProviderError(ask.name, 'unreachable', ask.statusCode);
+    if (!reader.ended) throw new ProviderError(call.name, 'unreachable', call.statusCode);
     clock.stop();
     yield* reader.finish();
   } finally {
@@ -178,14 +178,14 @@ export async function primed(generator: AsyncGenerator<string>): Promise<AsyncGe
   return generator;
 }
 
-async function send(ask: ProviderCall, clock: AttemptClock): Promise<ProviderResponse> {
-  const { name, provider } = ask;
+async function send(call: ProviderCall, clock: AttemptClock): Promise<ProviderResponse> {
+  const { name, provider } = call;
   const adapter = adapterOf(name);
-  const wire = adapter.request(provider, ask.request);
-  const response = await asProviderError(ask, clock, () => post(wire, clock.signal));
+  const wire = adapter.request(provider, call.request);
+  const response = await asProviderError(call, clock, () => post(wire, clock.signal));
   if (isSuccess(response)) return response;
   const { headers, statusCode } = response;
-  const text = await asProviderError(ask, clock, () => readFailure(response), statusCode);
+  const text = await asProviderError(call, clock, () => readFailure(response), statusCode);
   if (statusCode < 400) throw new ProviderError(name, 'unreachable', statusCode); // a redirect
   throw adapter.readError(statusCode, toHeaders(headers), text);
 }
@@ -202,7 +202,7 @@ function toHeaders(raw: ProviderResponse['headers']): Headers {
  * Distinguishes an abort by the caller, a timeout and a broken connection. `status`: the answer has begun.
  */
 async function asProviderError<T>(
-  ask: ProviderCall,
+  call: ProviderCall,
   clock: AttemptClock,
   work: () => Promise<T>,
   status?: number,
@@ -211,9 +211,9 @@ async function asProviderError<T>(
     return await work();
   } catch (error) {
     if (error instanceof ProviderError) throw error;
-    if (ask.signal.aborted) throw ask.signal.reason;
+    if (call.signal.aborted) throw call.signal.reason;
     const failure = clock.timedOut ? 'timeout' : 'unreachable';
-    throw new ProviderError(ask.name, failure, status, undefined, { cause: error });
+    throw new ProviderError(call.name, failure, status, undefined, { cause: error });
   }
 }
 
