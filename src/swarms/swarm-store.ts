@@ -279,7 +279,7 @@ async function finishMerge(
   await db.query(
     `UPDATE swarms s
         SET merge = $merge, result = $result, error = $error,
-            sent = s.sent + CASE WHEN $isAsked THEN (
+            sent = s.sent + CASE WHEN $isRequested THEN (
               SELECT count(*)::integer FROM swarm_members m
                WHERE m.swarm_id = s.id AND m.status = 'done' AND m.round = s.round
                  AND m.agent_id <> s.coordinator_id) ELSE 0 END

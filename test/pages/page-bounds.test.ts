@@ -10,7 +10,7 @@ import { allowedDestinations } from '../../src/platform/outbound/allowed-places.
 import { OutboundClient } from '../../src/platform/outbound/outbound.js';
 import { Pages, QueueFullError } from '../../src/pages/pages.js';
 
-const program = pathToFileURL(path.join(projectRoot, 'test', 'support', 'told-reader.mjs'));
+const program = pathToFileURL(path.join(projectRoot, 'test', 'support', 'reported-reader.mjs'));
 const MB = 1024 ** 2;
 
 /** Requests received by the site, in order. */

@@ -20,7 +20,7 @@ vi.mock('node:fs', async (original) => {
   return { ...real, readFileSync };
 });
 
-const program = pathToFileURL(path.join(projectRoot, 'test', 'support', 'told-reader.mjs'));
+const program = pathToFileURL(path.join(projectRoot, 'test', 'support', 'reported-reader.mjs'));
 
 let processes: ReadingProcesses;
 beforeEach(() => {
@@ -45,7 +45,7 @@ async function readers(): Promise<string[]> {
   const children = tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'latin1'));
   const pids = (await Promise.all(children)).join(' ').split(/\s+/).filter(Boolean);
   const lines = pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => ''));
-  return (await Promise.all(lines)).filter((line) => line.includes('told-reader'));
+  return (await Promise.all(lines)).filter((line) => line.includes('reported-reader'));
 }
 
 test('reads two pages at a time, each in 512 MB of memory', { timeout: 60_000 }, async () => {
