@@ -142,13 +142,19 @@ function isPermalink(element: Element): boolean {
   const { attribs, name } = element;
   const at = name === 'a' ? (attribs.href ?? '').indexOf('#') : -1;
   if (at < 0) return false;
+  const heading = headingAround(element);
+  // Links may be nested so deeply that reading the text of each would take seconds.
+  if (!heading) return isOnly(element, '¶');
   const text = shortTextOf(element, SELF_LINK)?.trim();
   if (text === undefined) return false;
   if (text === '¶') return true;
-  const heading = headingAround(element);
-  if (!heading) return false;
   const isSign = text.length <= SIGN && !/[\p{L}\p{N}]/u.test(text);
   return isSign || (at === 0 && isBesideText(element, heading, attribs.href?.slice(1)));
+}
+
+/** Reports whether an element has one text and nothing else. */
+function isOnly({ children: [first, second] }: Element, text: string): boolean {
+  return first !== undefined && isText(first) && !second && first.data.trim() === text;
 }
 
 function headingAround(element: Element): Element | undefined {
