@@ -15,6 +15,7 @@ const TIERS = ['isolated', 'heavy', 'docker', 'slow', 'long'];
 const FIRST = [
   'test/workspace/',
   'test/bench/benchmarks.long.test.ts',
+  'test/chaos/chaos-work.long.test.ts',
   'test/chaos/chaos-long.long.test.ts',
   'test/e2e/tour.long.test.ts',
   'test/e2e/kill.long.test.ts',

@@ -55,18 +55,36 @@ afterAll(async () => {
   await provider?.close();
 });
 
-/** Calls the tool that lists agents, and answers once its result is there. */
+/** Tools of the platform, which OpenClaw offers by its search. */
+const TOOLS = ['agents_list', 'agents_chat', 'usage_summary'];
+
+/** Searches the platform's tools, calls the one that lists agents, and answers once its result is there. */
 function callTool({ body }: ProviderRequest, response: ServerResponse): void {
-  const { messages, tools = [] } = body as {
-    messages: { role: string }[];
-    tools?: { function: { name: string } }[];
-  };
-  const name = tools.map((tool) => tool.function.name).find((each) => /agents_list$/.test(each));
-  if (name === undefined || messages.at(-1)?.role === 'tool') {
+  const { tools = [] } = (body ?? {}) as { tools?: { function: { name: string } }[] };
+  const hasSearch = tools.some((tool) => tool.function.name === 'tool_search');
+  const results = resultsIn(body);
+  const [found] = results;
+  if (!hasSearch || results.length > 1) {
     return streamCompletion(response, [{ role: 'assistant', content: ANSWER }]);
   }
-  const called = { index: 0, id: 'call_1', type: 'function', function: { name, arguments: '{}' } };
+  const [name, input] = found
+    ? ['tool_call', { id: platformTool(found), args: {} }]
+    : ['tool_search', { query: TOOLS.join(' '), limit: 10 }];
+  const given = { name, arguments: JSON.stringify(input) };
+  const called = { index: 0, id: `call_${results.length}`, type: 'function', function: given };
   streamCompletion(response, [{ role: 'assistant', tool_calls: [called] }], 'tool_calls');
+}
+
+/** Returns the results of tools in a request, oldest first. */
+function resultsIn(request: unknown): unknown[] {
+  const { messages = [] } = (request ?? {}) as { messages?: { role: string; content: unknown }[] };
+  return messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+}
+
+/** Returns the id of the tool that lists agents: OpenClaw has a tool of that name without a prefix itself. */
+function platformTool(found: unknown): string {
+  const ids = JSON.stringify(found).match(/[\w.:/-]*agents_list/g) ?? [];
+  return ids.toSorted((one, other) => other.length - one.length)[0] ?? '';
 }
 
 async function web(method: string, path: string, options: CallOptions = {}) {
@@ -103,16 +121,11 @@ test(
 
     const asked = await web('POST', '/api/chat', { body: { agentId, message: QUESTION } });
     expect(asked.body.message.content).toBe(ANSWER);
-    const [offered, answered] = provider.requests
-      .map(({ text }) => text)
-      .filter((text) => text.includes(QUESTION));
-    for (const tool of ['agents_list', 'agents_chat', 'usage_summary']) {
-      expect(offered).toContain(tool);
-    }
+    const last = provider.requests.findLast(({ text }) => text.includes(QUESTION));
+    const results = resultsIn(JSON.parse(last?.text ?? '{}')).map((each) => JSON.stringify(each));
+    for (const tool of TOOLS) expect(results[0]).toContain(tool);
     // The model got the tool's result: the agent itself.
-    const result = JSON.parse(answered ?? '').messages.at(-1);
-    expect(result.role).toBe('tool');
-    expect(JSON.stringify(result.content)).toContain(agentId);
+    expect(results[1]).toContain(agentId);
 
     // The rules of the networks go with the last agent.
     await web('DELETE', `/api/agents/${agentId}`);
