@@ -278,6 +278,6 @@ async function order({ database }: WorkSite, agentId: string): Promise<readonly 
     body: JSON.stringify({ echo: true, answerDelayMs: ANSWER_DELAY_MS }),
     signal: AbortSignal.timeout(10_000),
   });
-  const { requestedTwice: found } = (await response.json()) as { requestedTwice: string[] };
+  const { askedTwice: found } = (await response.json()) as { askedTwice: string[] };
   return found;
 }
