@@ -70,6 +70,15 @@ export class SwarmRun {
     return environment.client.workflow.getHandle(this.workflowId).signal(cancelSwarm, round);
   }
 
+  /** Reports whether the turn of the member whose host is away waits for that host. */
+  async isWaitingForHost(environment: TestWorkflowEnvironment): Promise<boolean> {
+    const { events } = await environment.client.workflow.getHandle(this.workflowId).fetchHistory();
+    const queue = heartbeatsTaskQueue(AWAY);
+    return (events ?? []).some(
+      (event) => event.activityTaskScheduledEventAttributes?.taskQueue?.name === queue,
+    );
+  }
+
   async #ask(turn: SwarmTurn): Promise<TurnEnd['kind']> {
     this.made.push(turn.id);
     this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#atOnce);
