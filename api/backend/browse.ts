@@ -18,14 +18,14 @@ import {
 } from './browse-contract.js';
 import type { BackendDependencies } from './dependencies.js';
 
-interface Requested {
+interface BrowseRequest {
   readonly caller: InternalCaller | ApiKeyCaller;
   readonly tenant: TenantDatabase;
 }
 
 /** Creates the `/api/browse/*` endpoints (spec 4.14). */
 export function browseEndpoints({ database, directory, settings, workspace }: BackendDependencies) {
-  const isOperator = async (caller: Requested['caller']) => {
+  const isOperator = async (caller: BrowseRequest['caller']) => {
     // An API key speaks for a user, so it only opens the workspaces of that user's agents.
     if (caller.kind === 'api-key') return false;
     if (caller.user) return isAdminById(database, caller.user.id, settings.accounts);
@@ -36,12 +36,15 @@ export function browseEndpoints({ database, directory, settings, workspace }: Ba
    * Returns the workspace of the agent, or the operators' folder without an agent.
    * @throws BadRequestError, NotFoundError
    */
-  const workspaceOf = async (requested: Requested, agentId: string | undefined): Promise<Files> => {
+  const workspaceOf = async (
+    request: BrowseRequest,
+    agentId: string | undefined,
+  ): Promise<Files> => {
     if (agentId !== undefined) {
-      const { host, userId } = await getAgent(requested.tenant, agentId);
+      const { host, userId } = await getAgent(request.tenant, agentId);
       return directory.filesOf({ agentId, userId, host });
     }
-    if (!(await isOperator(requested.caller))) throw new BadRequestError('agentId required');
+    if (!(await isOperator(request.caller))) throw new BadRequestError('agentId required');
     return workspace;
   };
 

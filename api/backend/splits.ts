@@ -35,7 +35,7 @@ const ofSplit = area({
   errors: [404],
 });
 
-type Requesting = Parameters<typeof requestedBy>[0];
+type SplitRequest = Parameters<typeof requestedBy>[0];
 
 /** Creates the endpoints for splitting an agent's money (spec 4.10). */
 export function splitEndpoints({ database, splits: royaltySplits }: BackendDependencies) {
@@ -107,7 +107,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
   ];
 
   /** Returns the requester of a user's split. @throws NotFoundError if the caller speaks for another user. */
-  function requestedFor(request: Requesting, userId: string): Requester {
+  function requestedFor(request: SplitRequest, userId: string): Requester {
     const { tenant } = request;
     if (tenant.userId !== undefined && tenant.userId !== userId) {
       throw new NotFoundError('User not found');

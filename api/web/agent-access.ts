@@ -29,7 +29,7 @@ const addresses = area({ tag: 'Agents', auth: anonymous });
 /** Creates `/api/agents/:id/token|open`, ways for an owner to the agent's gateway, and `/api/agents/address`. */
 export function agentAccessEndpoints({ agentsBySubdomain, secrets, settings }: WebDependencies) {
   const { agentsAt } = settings.http;
-  const disclose = ({ caller, requestId, tenant }: Requesting, agent: AgentRow) =>
+  const disclose = ({ caller, requestId, tenant }: AccessRequest, agent: AgentRow) =>
     discloseGatewayToken({ actor: caller.user.id, requestId, tenant }, secrets, agent);
 
   return [
@@ -89,4 +89,4 @@ export function agentAccessEndpoints({ agentsBySubdomain, secrets, settings }: W
   ];
 }
 
-type Requesting = Pick<Requester, 'requestId' | 'tenant'> & { readonly caller: SessionCaller };
+type AccessRequest = Pick<Requester, 'requestId' | 'tenant'> & { readonly caller: SessionCaller };

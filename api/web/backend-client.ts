@@ -187,8 +187,8 @@ function textsOf(values: unknown): [string, string][] {
 
 /** Returns the additional milliseconds allowed for an answer, from the query's `wait`. */
 function waitMs(query: unknown): number {
-  const waited = typeof query === 'object' && query !== null && 'wait' in query ? query.wait : 0;
-  return Number(waited) * 1_000;
+  const seconds = typeof query === 'object' && query !== null && 'wait' in query ? query.wait : 0;
+  return Number(seconds) * 1_000;
 }
 
 /** Converts the backend's rejection to our answer. Rejection of our own key is no fault of the caller's. */

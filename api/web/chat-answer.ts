@@ -47,7 +47,7 @@ export interface ChatCaller {
   readonly plan: Person['plan'];
 }
 
-export interface Requested extends Pick<EndpointRequest, 'isAnswered' | 'markAnswered'> {
+export interface ChatRequest extends Pick<EndpointRequest, 'isAnswered' | 'markAnswered'> {
   readonly caller: ChatCaller;
   readonly headers: { readonly accept?: string | undefined };
   readonly idempotencyId: string;
@@ -61,7 +61,7 @@ export interface Requested extends Pick<EndpointRequest, 'isAnswered' | 'markAns
  */
 export async function answerChat(
   dependencies: ChatParts,
-  request: Requested,
+  request: ChatRequest,
   { agentId, conversation, message, stream }: ChatQuestion,
 ) {
   const turn = await turnOf(dependencies, request, { agentId, conversation, message });
@@ -79,14 +79,14 @@ type ChatParts = Pick<WebDependencies, 'chats'>;
 
 async function turnOf(
   { chats }: ChatParts,
-  { caller: { plan, user }, idempotencyId: requestId, isAnswered, signal, tenant }: Requested,
-  requested: Question,
+  { caller: { plan, user }, idempotencyId: requestId, isAnswered, signal, tenant }: ChatRequest,
+  question: Question,
 ): Promise<Turn> {
   if (!isAnswered) {
     const owner = entitled(user.id, user.isAdmin, plan);
-    return chats.ask(tenant, { ...requested, plan: owner.plan, requestId }, signal);
+    return chats.ask(tenant, { ...question, plan: owner.plan, requestId }, signal);
   }
-  const again = await chats.again(tenant, { ...requested, requestId });
+  const again = await chats.again(tenant, { ...question, requestId });
   if (!again) throw new AnswerDroppedError();
   return again;
 }
@@ -99,7 +99,7 @@ async function lastOf(turn: Turn): Promise<Answer> {
 async function* serverEvents(
   turn: Turn,
   agentId: string,
-  { markAnswered }: Pick<Requested, 'markAnswered'>,
+  { markAnswered }: Pick<ChatRequest, 'markAnswered'>,
 ): AsyncGenerator<ServerEvent> {
   try {
     for await (const event of turn) {

@@ -41,12 +41,12 @@ export const answerQuery = z.object({
 
 type Dependencies = Pick<WebDependencies, 'settings' | 'database' | 'log' | 'refusals' | 'secrets'>;
 
-interface Requesting {
+interface SignInStart {
   readonly origin: RequestOrigin;
   readonly headers: { readonly cookie?: string | undefined };
 }
 
-interface Answering extends Requesting {
+interface Answering extends SignInStart {
   readonly caller: SessionCaller | AnonymousCaller;
   readonly headers: z.output<typeof signInHeaders>;
   readonly query: z.output<typeof answerQuery>;
@@ -75,7 +75,7 @@ export class ProviderSignIn {
   }
 
   /** Begins a flow that signs in, or links to `account`; undefined if the provider is unavailable. */
-  async begin(request: Requesting, account?: Parameters<ProviderFlows['begin']>[0]) {
+  async begin(request: SignInStart, account?: Parameters<ProviderFlows['begin']>[0]) {
     const flow = this.#flows.begin(account);
     const requested: ProviderRequest = { step: 'begin', flow, query: {}, origin: request.origin };
     try {

@@ -58,7 +58,7 @@ export const createScheduledTask = tasks.declare({
   errors: [404, 409],
 });
 
-type Requesting = Pick<
+type TaskRequest = Pick<
   EndpointRequest<CallerOf<typeof person>>,
   'caller' | 'idempotencyId' | 'requestId' | 'tenant'
 >;
@@ -130,7 +130,7 @@ export async function answerTasks(
   return reply(200, { tasks: found, count: found.length }, nextPageLink(PATH, query, next));
 }
 
-const requesterOf = ({ caller, idempotencyId, requestId, tenant }: Requesting) => ({
+const requesterOf = ({ caller, idempotencyId, requestId, tenant }: TaskRequest) => ({
   tenant,
   actor: caller.user.id,
   requestId,

@@ -39,7 +39,7 @@ const settlementItem = splitItem.extend({ bookingId: z.string() });
 
 type Wanted = z.output<z.ZodObject<typeof wanted>> & { readonly bookingId?: string };
 
-type Requesting = Pick<
+type SplitRequest = Pick<
   EndpointRequest<CallerOf<typeof person>>,
   'caller' | 'idempotencyId' | 'requestId' | 'tenant'
 >;
@@ -105,7 +105,7 @@ export function splitEndpoints({ splits }: WebDependencies) {
   ];
 
   /** Requests a split. @throws NotFoundError for another user's agent, or without a platform-held wallet */
-  async function pay(request: Requesting, body: Wanted): Promise<QueuedSplit> {
+  async function pay(request: SplitRequest, body: Wanted): Promise<QueuedSplit> {
     const { caller, idempotencyId, requestId, tenant } = request;
     const { agentId, name, ...parts } = body;
     const userId = caller.user.id;
@@ -119,12 +119,12 @@ export function splitEndpoints({ splits }: WebDependencies) {
   }
 }
 
-interface PageRequested extends Pick<Requesting, 'caller' | 'tenant'> {
+interface PageRequest extends Pick<SplitRequest, 'caller' | 'tenant'> {
   readonly query: { readonly limit: number; readonly cursor?: readonly [string] };
 }
 
 /** Returns a page of the caller's splits, newest first, with or without a booking. */
-function pageOf({ caller, query, tenant }: PageRequested, { settling }: { settling: boolean }) {
+function pageOf({ caller, query, tenant }: PageRequest, { settling }: { settling: boolean }) {
   const { limit, cursor } = query;
   return listSplits(tenant, { userId: caller.user.id, settling, limit, before: cursor?.[0] });
 }

@@ -21,7 +21,7 @@ const PATH = '/api/swarms';
 
 const swarmArea = area({ tag: 'Swarms', auth: person, keyScope: 'agents', limit: LIMITS.swarms });
 
-type Requesting = Pick<
+type SwarmRequest = Pick<
   EndpointRequest<CallerOf<typeof person>>,
   'caller' | 'idempotencyId' | 'requestId' | 'tenant'
 >;
@@ -86,7 +86,7 @@ export function swarmEndpoints({ swarms }: Pick<WebDependencies, 'swarms'>) {
   ];
 }
 
-function requester({ caller, idempotencyId, requestId, tenant }: Requesting) {
+function requester({ caller, idempotencyId, requestId, tenant }: SwarmRequest) {
   const { plan, user } = caller;
   return [
     { actor: user.id, idempotencyId, requestId, tenant },

@@ -96,15 +96,13 @@ export class Router {
    */
   forModel(id: string, plan: Plan): Route {
     const set = this.models.current;
-    const requested = set.find(id);
-    if (!requested) throw new NotFoundError('Model not found');
-    if (!allows(plan, requested)) throw new ModelRestrictedError(id, plan, set);
-    const elsewhere = set
-      .ofFamily(requested.family)
-      .filter(({ provider }) => CHAIN.includes(provider));
-    const serving = [requested, ...elsewhere].filter(({ available }) => available);
+    const model = set.find(id);
+    if (!model) throw new NotFoundError('Model not found');
+    if (!allows(plan, model)) throw new ModelRestrictedError(id, plan, set);
+    const elsewhere = set.ofFamily(model.family).filter(({ provider }) => CHAIN.includes(provider));
+    const serving = [model, ...elsewhere].filter(({ available }) => available);
     // No other model replaces one that no provider serves: the caller named the model.
-    const others = serving.length > 0 ? usualOf(set, requested.provider, plan) : [];
+    const others = serving.length > 0 ? usualOf(set, model.provider, plan) : [];
     return this.#routeTo([...serving, ...others]);
   }
 
