@@ -52,13 +52,17 @@ export class AnswerForm {
   }
 
   #usualSaid(said: JsonObject, choice: unknown): JsonObject {
-    const { role, tool_calls: calls, content, ...others } = said;
+    const { role, tool_calls: calls, content } = said;
+    const hasRole = role !== '' && role !== null;
+    const isPlain = hasRole && !Array.isArray(content);
+    // Nearly every chunk is a text alone.
+    if (isPlain && calls === undefined) return said;
     const given: readonly unknown[] = Array.isArray(calls) ? calls : [];
     const usualCalls = given.map((call) => (isObject(call) ? this.#usualCall(call, choice) : call));
     const isUsual = usualCalls.every((call, at) => call === given[at]);
-    const hasRole = role !== '' && role !== null;
     const hasNoCalls = Array.isArray(calls) && calls.length === 0;
-    if (isUsual && hasRole && !hasNoCalls && !Array.isArray(content)) return said;
+    if (isUsual && isPlain && !hasNoCalls) return said;
+    const { role: _role, tool_calls: _calls, content: _content, ...others } = said;
     return {
       ...(hasRole && role !== undefined && { role }),
       ...(Array.isArray(content) ? textsOf(content) : content !== undefined && { content }),
