@@ -2,14 +2,13 @@ import * as z from 'zod';
 import { visibleName } from '../../src/lib/visible-name.js';
 import type { RadioStream } from '../../src/radio/streams.js';
 import { RADIO_FORMATS, RADIO_STATUSES } from '../../src/types/radio.js';
-import type { CallerOf } from '../auth/authentication.js';
 import { person } from '../auth/person.js';
 import { area } from '../http/area.js';
-import type { EndpointRequest } from '../http/endpoint.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
+import { requestedByPerson } from './person-request.js';
 
 const PATH = '/api/radio/streams';
 
@@ -49,16 +48,6 @@ const present = ({ createdAt, startedAt, ...rest }: RadioStream) => ({
   startedAt: startedAt?.toISOString() ?? null,
   createdAt: createdAt.toISOString(),
 });
-
-const requester = ({
-  caller,
-  idempotencyId,
-  requestId,
-  tenant,
-}: Pick<
-  EndpointRequest<CallerOf<typeof person>>,
-  'caller' | 'idempotencyId' | 'requestId' | 'tenant'
->) => ({ actor: caller.user.id, idempotencyId, requestId, tenant });
 
 /** Returns the function that makes one frozen body of each list, which all its readers share. */
 function sharedList() {
@@ -129,7 +118,7 @@ export function radioEndpoints({ radioStreams }: Pick<WebDependencies, 'radioStr
       },
       errors: [403, 404, 409],
       async handler(request) {
-        const made = await radioStreams.create(requester(request), request.body);
+        const made = await radioStreams.create(requestedByPerson(request), request.body);
         const { sourcePassword } = made;
         return reply(201, { stream: present(made.stream), sourcePassword });
       },
@@ -143,7 +132,7 @@ export function radioEndpoints({ radioStreams }: Pick<WebDependencies, 'radioStr
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404],
       async handler(request) {
-        await radioStreams.remove(requester(request), request.query.id);
+        await radioStreams.remove(requestedByPerson(request), request.query.id);
         return reply(200, { success: true });
       },
     }),

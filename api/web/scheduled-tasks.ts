@@ -2,10 +2,8 @@ import * as z from 'zod';
 import { listRuns } from '../../src/agents/tasks/past-runs.js';
 import { getTask, listTasks } from '../../src/agents/tasks/scheduled-tasks.js';
 import type { TenantDatabase } from '../../src/platform/database/database.js';
-import type { CallerOf } from '../auth/authentication.js';
 import { person } from '../auth/person.js';
 import { area } from '../http/area.js';
-import type { EndpointRequest } from '../http/endpoint.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import {
@@ -17,6 +15,7 @@ import {
 } from '../views/scheduled-tasks.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
+import { requestedByPerson } from './person-request.js';
 
 const PATH = '/api/scheduled-tasks';
 
@@ -58,11 +57,6 @@ export const createScheduledTask = tasks.declare({
   errors: [404, 409],
 });
 
-type TaskRequest = Pick<
-  EndpointRequest<CallerOf<typeof person>>,
-  'caller' | 'idempotencyId' | 'requestId' | 'tenant'
->;
-
 /** Creates `/api/scheduled-tasks` (spec 4.15): messages to agents at fixed times. */
 export function scheduledTaskEndpoints({
   scheduledTasks,
@@ -72,7 +66,7 @@ export function scheduledTaskEndpoints({
       answerTasks(request.tenant, request.caller.user.id, request.query),
     ),
     createScheduledTask.handledBy(async (request) => {
-      const task = await scheduledTasks.create(requesterOf(request), request.body);
+      const task = await scheduledTasks.create(requestedByPerson(request), request.body);
       return reply(201, { task: presentTask(task) });
     }),
     tasks({
@@ -92,7 +86,7 @@ export function scheduledTaskEndpoints({
       errors: [404, 409],
       async handler(request) {
         const { id: taskId, ...change } = request.body;
-        const task = await scheduledTasks.change(requesterOf(request), taskId, change);
+        const task = await scheduledTasks.change(requestedByPerson(request), taskId, change);
         return reply(200, { task: presentTask(task) });
       },
     }),
@@ -105,7 +99,7 @@ export function scheduledTaskEndpoints({
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404],
       async handler(request) {
-        await scheduledTasks.remove(requesterOf(request), request.query.id);
+        await scheduledTasks.remove(requestedByPerson(request), request.query.id);
         return reply(200, { success: true });
       },
     }),
@@ -129,10 +123,3 @@ export async function answerTasks(
   const found = items.map((task) => presentTask(task));
   return reply(200, { tasks: found, count: found.length }, nextPageLink(PATH, query, next));
 }
-
-const requesterOf = ({ caller, idempotencyId, requestId, tenant }: TaskRequest) => ({
-  tenant,
-  actor: caller.user.id,
-  requestId,
-  idempotencyId,
-});

@@ -3,10 +3,8 @@ import { getAgent } from '../../src/agents/agents/agents.js';
 import { NotFoundError } from '../../src/lib/errors.js';
 import { listSplits, type QueuedSplit } from '../../src/money/splits/royalty-splits.js';
 import { storedWalletOf } from '../../src/money/wallets/agent-wallets.js';
-import type { CallerOf } from '../auth/authentication.js';
 import { person } from '../auth/person.js';
 import { area } from '../http/area.js';
-import type { EndpointRequest } from '../http/endpoint.js';
 import { nextPageLink } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import {
@@ -20,6 +18,7 @@ import {
 } from '../views/splits.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
+import { requestedByPerson, type PersonRequest } from './person-request.js';
 
 const INSTANT = '/api/skills/instant-split';
 const SETTLEMENT = '/api/skills/booking-settlement';
@@ -38,11 +37,6 @@ const wanted = {
 const settlementItem = splitItem.extend({ bookingId: z.string() });
 
 type Wanted = z.output<z.ZodObject<typeof wanted>> & { readonly bookingId?: string };
-
-type SplitRequest = Pick<
-  EndpointRequest<CallerOf<typeof person>>,
-  'caller' | 'idempotencyId' | 'requestId' | 'tenant'
->;
 
 /** Creates the endpoints for splits from users' agent wallets, and for settling bookings (spec 4.15). */
 export function splitEndpoints({ splits }: WebDependencies) {
@@ -105,21 +99,24 @@ export function splitEndpoints({ splits }: WebDependencies) {
   ];
 
   /** Requests a split. @throws NotFoundError for another user's agent, or without a platform-held wallet */
-  async function pay(request: SplitRequest, body: Wanted): Promise<QueuedSplit> {
-    const { caller, idempotencyId, requestId, tenant } = request;
+  async function pay(request: PersonRequest, body: Wanted): Promise<QueuedSplit> {
+    const { caller, tenant } = request;
     const { agentId, name, ...parts } = body;
     const userId = caller.user.id;
     const agent = await getAgent(tenant, agentId);
     const fromAddress = await storedWalletOf(tenant, { agentId, userId });
     if (fromAddress === undefined) throw new NotFoundError('Wallet not found');
-    return splits.create(
-      { actor: userId, idempotencyId, requestId, tenant },
-      { ...parts, userId, agentId, fromAddress, name: name ?? agent.name },
-    );
+    return splits.create(requestedByPerson(request), {
+      ...parts,
+      userId,
+      agentId,
+      fromAddress,
+      name: name ?? agent.name,
+    });
   }
 }
 
-interface PageRequest extends Pick<SplitRequest, 'caller' | 'tenant'> {
+interface PageRequest extends Pick<PersonRequest, 'caller' | 'tenant'> {
   readonly query: { readonly limit: number; readonly cursor?: readonly [string] };
 }
 

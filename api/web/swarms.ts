@@ -1,9 +1,7 @@
 import * as z from 'zod';
 import { getSwarm, listSwarms } from '../../src/swarms/swarms.js';
-import type { CallerOf } from '../auth/authentication.js';
 import { person } from '../auth/person.js';
 import { area } from '../http/area.js';
-import type { EndpointRequest } from '../http/endpoint.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import {
@@ -16,15 +14,11 @@ import {
 } from '../views/swarms.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
+import { requestedByPerson, type PersonRequest } from './person-request.js';
 
 const PATH = '/api/swarms';
 
 const swarmArea = area({ tag: 'Swarms', auth: person, keyScope: 'agents', limit: LIMITS.swarms });
-
-type SwarmRequest = Pick<
-  EndpointRequest<CallerOf<typeof person>>,
-  'caller' | 'idempotencyId' | 'requestId' | 'tenant'
->;
 
 /** Creates `GET|POST|PUT /api/swarms` (spec 4.15). Workers carry the rows out. */
 export function swarmEndpoints({ swarms }: Pick<WebDependencies, 'swarms'>) {
@@ -86,10 +80,7 @@ export function swarmEndpoints({ swarms }: Pick<WebDependencies, 'swarms'>) {
   ];
 }
 
-function requester({ caller, idempotencyId, requestId, tenant }: SwarmRequest) {
-  const { plan, user } = caller;
-  return [
-    { actor: user.id, idempotencyId, requestId, tenant },
-    { userId: user.id, isAdmin: user.isAdmin, plan },
-  ] as const;
+function requester(request: PersonRequest) {
+  const { plan, user } = request.caller;
+  return [requestedByPerson(request), { userId: user.id, isAdmin: user.isAdmin, plan }] as const;
 }

@@ -9,6 +9,7 @@ import { presentVideo, video, videoBody } from '../views/videos.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 import { providerWebhook } from './provider-webhook.js';
+import { requestedByPerson } from './person-request.js';
 
 const PATH = '/api/generate-video';
 
@@ -27,12 +28,12 @@ export function videoEndpoints(services: Pick<WebDependencies, 'videoEvents' | '
       body: videoBody,
       responses: { 202: z.strictObject({ video }) },
       errors: [402, 404, 503],
-      async handler({ body, caller, idempotencyId, requestId, tenant }) {
-        const { plan, user } = caller;
+      async handler(request) {
+        const { plan, user } = request.caller;
         const made = await services.videos.create(
-          { actor: user.id, idempotencyId, requestId, tenant },
+          requestedByPerson(request),
           { userId: user.id, isAdmin: user.isAdmin, plan },
-          body,
+          request.body,
         );
         return reply(202, { video: presentVideo(made) });
       },
