@@ -18,7 +18,7 @@ import { bytesOf, wantsUsage } from '../shared/openai-format.js';
 import { errorIn, failureOf, failureOfError, refuseError } from './errors.js';
 import { messagesFor, withTools } from './messages.js';
 import { readOpenAiList } from './models.js';
-import { AnswerForm } from './normalized.js';
+import { AnswerForm } from './answer-form.js';
 import { rulesOf } from './rules.js';
 import { isObject, tryParseJson } from '../../../lib/json.js';
 import { retryAfterMs } from '../../../lib/retry-after.js';
