@@ -239,8 +239,9 @@ describe('counters in memory', () => {
 
   test('bounds the number of counters', () => {
     const counters = new MemoryCounters();
-    for (let client = 0; client < 50_100; client++) counters.take(one(String(client)), [general]);
-    expect(counters.size).toBe(50_000);
+    for (let client = 0; client < 60_000; client++) counters.take(one(String(client)), [general]);
+    expect(counters.size).toBeGreaterThan(49_000);
+    expect(counters.size).toBeLessThanOrEqual(50_000);
   });
 });
 
