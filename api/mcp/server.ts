@@ -1,12 +1,12 @@
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import {
+  CallToolRequestSchema,
   ListToolsRequestSchema,
   SUPPORTED_PROTOCOL_VERSIONS,
   type CallToolResult,
 } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
-import * as z from 'zod';
 import { BadRequestError } from '../../src/lib/errors.js';
 import { isObject } from '../../src/lib/json.js';
 import type { Answer } from '../http/answer.js';
@@ -15,10 +15,7 @@ import { shownTool, type Tool } from './tool.js';
 
 export const PROTOCOL_VERSIONS: readonly string[] = SUPPORTED_PROTOCOL_VERSIONS;
 
-/** Any object: a tool's endpoint checks the arguments, and names faults as everywhere. */
-const ARGUMENTS = z.looseObject({});
-
-/** Never used for tools without a schema of results, and expensive to make. */
+/** Never used by a server that requests no input of users, and expensive to make. */
 const SCHEMA_VALIDATOR = new AjvJsonSchemaValidator();
 
 /** Answers are JSON whatever the client accepts, so that simple programs are served as well. */
@@ -45,12 +42,12 @@ export interface McpAnswer {
 
 /** A server of the Model Context Protocol without sessions: each request is complete. */
 export class McpGateway {
-  readonly #tools: readonly Tool[];
+  readonly #tools: ReadonlyMap<string, Tool>;
   readonly #info: { readonly name: string; readonly version: string };
   readonly #listed: { readonly tools: ReturnType<typeof shownTool>[] };
 
   constructor(tools: readonly Tool[], info: { readonly name: string; readonly version: string }) {
-    this.#tools = tools;
+    this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
     this.#info = info;
     this.#listed = { tools: tools.map(shownTool) };
   }
@@ -74,16 +71,18 @@ export class McpGateway {
     }
   }
 
-  #serverFor(call: CallEndpoint): McpServer {
-    const server = new McpServer(this.#info, {
-      capabilities: { tools: {} },
+  /** Returns a server of one request. Endpoints check the arguments, so that no tool is registered each time. */
+  #serverFor(call: CallEndpoint): Server {
+    const server = new Server(this.#info, {
+      capabilities: { tools: { listChanged: false } },
       jsonSchemaValidator: SCHEMA_VALIDATOR,
     });
-    for (const tool of this.#tools) {
-      server.registerTool(tool.name, { inputSchema: ARGUMENTS }, (args) => run(tool, args, call));
-    }
-    server.server.registerCapabilities({ tools: { listChanged: false } });
-    server.server.setRequestHandler(ListToolsRequestSchema, () => this.#listed);
+    server.setRequestHandler(ListToolsRequestSchema, () => this.#listed);
+    server.setRequestHandler(CallToolRequestSchema, ({ params }) => {
+      const tool = this.#tools.get(params.name);
+      if (!tool) return failed(`Tool ${params.name} not found: tools/list has the names`);
+      return run(tool, params.arguments ?? {}, call);
+    });
     return server;
   }
 }
@@ -98,7 +97,7 @@ async function run(
     parts = partsOf(args);
   } catch (error) {
     if (!(error instanceof BadRequestError)) throw error;
-    return { content: [textOf(JSON.stringify({ error: error.message }))], isError: true };
+    return failed(error.message);
   }
   const answer = await call(endpoint, parts);
   const content = [textOf(typeof answer.body === 'string' ? answer.body : '{}')];
@@ -108,6 +107,11 @@ async function run(
     ? { content }
     : { content: [...content, textOf(`More: call again with cursor ${cursor}`)] };
 }
+
+const failed = (error: string): CallToolResult => ({
+  content: [textOf(JSON.stringify({ error }))],
+  isError: true,
+});
 
 const textOf = (text: string) => ({ type: 'text' as const, text });
 
