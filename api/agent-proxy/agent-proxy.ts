@@ -1,10 +1,10 @@
-import http, {
+import {
   STATUS_CODES,
   type IncomingHttpHeaders,
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { PassThrough, type Duplex, type Readable } from 'node:stream';
 import { subdomainIn } from '../../src/agents/address/agent-address.js';
 import type {
   AgentPlace,
@@ -25,7 +25,9 @@ import type { SecretBox } from '../../src/platform/secrets/secret-box.js';
 import type { OtherNames, SharedParts } from '../http/other-names.js';
 import { whenClosed } from '../http/when-closed.js';
 import { isOpening, isOwner, openForOwner } from './owner-browser.js';
-import { framingOf, headersForClient, headersForGateway } from './proxy-headers.js';
+import { PassedAnswer } from './passed-answer.js';
+import { PassedWebSocket, WEB_SOCKET } from './passed-web-socket.js';
+import { hasBody, headersForGateway, lengthOf } from './proxy-headers.js';
 import { Refusal } from './refusal.js';
 
 /** Bounds on an agent's address. */
@@ -50,14 +52,9 @@ const BOUNDS: AgentBounds = {
 /** Milliseconds in which a gateway must accept a WebSocket. */
 const HANDSHAKE_MS = 15_000;
 
-const UPGRADE = ['Connection', 'Upgrade', 'Upgrade', 'websocket'] as const;
-
 /** The name of these addresses, and the routes, in the metrics of requests. */
 const LISTENER = 'agents';
 const ROUTES = { http: 'http', webSocket: 'websocket' } as const;
-
-/** The status with which a WebSocket was opened. */
-const SWITCHED = 101;
 
 /** Agents whose paces are remembered; those used last. */
 const MAX_PACES = 10_000;
@@ -120,7 +117,7 @@ export class AgentProxy implements OtherNames {
 
   close(): void {
     for (const socket of this.#upgraded) socket.destroy();
-    this.#parts.gateways.close();
+    void this.#parts.gateways.close();
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -163,43 +160,31 @@ export class AgentProxy implements OtherNames {
 
   /** Opens a WebSocket at the gateway and connects both; an answer without one is passed on. */
   #connect(request: IncomingMessage, client: Client, { pace, place, target }: Admitted): void {
-    const { head, socket } = client;
     const { host = '', origin } = request.headers;
     // OpenClaw approves a new device that has the token and seems to be on its machine.
     const isApproved = origin === undefined || isOwner(request, this.#parts.secrets, place.agentId);
     const names = ['Host', isApproved ? GATEWAY_HOST : host, 'Origin', GATEWAY_ORIGIN];
-    const upstream = http.request({
-      ...target,
-      path: request.url,
-      setHost: false,
-      headers: [...names, ...headersForGateway(request), ...UPGRADE],
-      timeout: HANDSHAKE_MS,
-    });
-    socket.once('close', () => upstream.destroy());
-    upstream.once('timeout', () => upstream.destroy(new Error('the gateway does not answer')));
-    upstream.on('error', (error) => {
-      if (!socket.destroyed) this.#refuse(client, error);
-    });
-    upstream.once('response', (answer) => {
-      client.status = answer.statusCode;
-      socket.write(headOf(answer, ['Connection', 'close', ...headersForClient(answer)]));
-      answer.on('error', () => socket.destroy());
-      pipePaced(answer, socket, pace);
-    });
-    upstream.once('upgrade', (answer, gateway, first) => {
-      client.status = SWITCHED;
-      socket.write(headOf(answer, [...UPGRADE, ...headersForClient(answer)]));
-      if (first.length > 0) socket.write(first);
-      if (head.length > 0) gateway.write(head);
-      gateway.setTimeout(0);
-      request.socket.setTimeout(this.#bounds.idleMs, () => socket.destroy());
-      gateway.on('error', () => gateway.destroy());
-      gateway.once('close', () => socket.destroy());
-      socket.once('close', () => gateway.destroy());
-      pipePaced(gateway, socket, pace);
-      pipePaced(socket, gateway, pace);
-    });
-    upstream.end();
+    const { dispatcher, origin: gateway } = target;
+    const answer = new PassedWebSocket(
+      { request, ...client },
+      {
+        pace,
+        idleMs: this.#bounds.idleMs,
+        noteStatus: (status) => (client.status = status),
+        refuse: (error) => this.#refuse(client, error),
+      },
+    );
+    dispatcher.dispatch(
+      {
+        origin: gateway,
+        path: request.url ?? '/',
+        method: 'GET',
+        upgrade: WEB_SOCKET,
+        headers: [...names, ...headersForGateway(request)],
+        headersTimeout: HANDSHAKE_MS,
+      },
+      answer,
+    );
   }
 
   /** Admits a request to a running agent within its bounds. @throws Refusal */
@@ -232,31 +217,30 @@ export class AgentProxy implements OtherNames {
   }
 
   #pass(request: IncomingMessage, response: ServerResponse, { pace, target }: Admitted): void {
-    const framing = framingOf(request);
     const { host = '' } = request.headers;
-    const upstream = http.request({
-      ...target,
-      method: request.method,
-      path: request.url,
-      setHost: false,
-      headers: ['Host', host, ...originFor(request), ...headersForGateway(request), ...framing],
-    });
     const { idleMs } = this.#bounds;
+    const answer = new PassedAnswer(response, pace, (error) =>
+      this.#refusalOf(error).answer(response),
+    );
     response.setTimeout(idleMs, () => response.destroy());
-    whenClosed(response, () => upstream.destroy());
-    upstream.once('response', (answer) => {
-      const { statusCode = 502, statusMessage } = answer;
-      response.writeHead(statusCode, statusMessage, headersForClient(answer));
-      answer.on('error', () => response.destroy());
-      pipePaced(answer, response, pace);
-    });
-    upstream.on('error', (error) => {
-      if (response.destroyed) return;
-      if (response.headersSent) return void response.destroy();
-      this.#refusalOf(error).answer(response);
-    });
-    if (framing.length === 0) return void upstream.end();
-    pipePaced(request, upstream, pace);
+    whenClosed(response, () => answer.abort());
+    const { dispatcher, origin } = target;
+    dispatcher.dispatch(
+      {
+        origin,
+        path: request.url ?? '/',
+        method: request.method ?? 'GET',
+        headers: [
+          'Host',
+          host,
+          ...originFor(request),
+          ...headersForGateway(request),
+          ...lengthOf(request),
+        ],
+        body: hasBody(request) ? pacedBody(request, pace) : null,
+      },
+      answer,
+    );
   }
 
   #refuse(client: Client, error: unknown): void {
@@ -300,7 +284,7 @@ export class AgentProxy implements OtherNames {
  * `Origin`. @throws Refusal
  */
 function checkWebSocket({ headers, method }: IncomingMessage): void {
-  if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') throw Refusal.malformed();
+  if (method !== 'GET' || headers.upgrade?.toLowerCase() !== WEB_SOCKET) throw Refusal.malformed();
   if (headers.origin !== undefined && !isSameOrigin(headers)) throw Refusal.foreign();
 }
 
@@ -315,12 +299,11 @@ function isSameOrigin({ host = '', origin = '' }: IncomingHttpHeaders): boolean 
   return URL.canParse(origin) && new URL(origin).host === host.toLowerCase();
 }
 
-/** Returns the head of an answer that Node does not write itself. */
-function headOf(answer: IncomingMessage, headers: readonly string[]): string {
-  const lines = [`HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}`];
-  for (let at = 0; at + 1 < headers.length; at += 2)
-    lines.push(`${headers[at]}: ${headers[at + 1]}`);
-  return `${lines.join('\r\n')}\r\n\r\n`;
+/** Returns a request's body at the pace of its agent. */
+function pacedBody(request: IncomingMessage, pace: BytePace): Readable {
+  const body = new PassThrough();
+  pipePaced(request, body, pace);
+  return body;
 }
 
 /** Refuses what two servers could understand differently. @throws Refusal */

@@ -3,8 +3,8 @@ import { OWNER_COOKIE } from '../../src/agents/address/owner-ticket.js';
 import { isSignInCookie } from '../auth/provider-flows.js';
 import { SESSION_COOKIE } from '../auth/session-cookie.js';
 
-/** Headers as Node has them: names and values in turn. */
-type RawHeaders = readonly string[];
+/** Headers of a gateway's answer, with names in lower case. */
+export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** Headers of one connection, which a proxy never passes on (RFC 9110, 7.6.1). */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
@@ -15,44 +15,48 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
 /** Claims about a client that gateways believe; none is passed on, whoever sent it. */
 const CLAIMS = /^(?:forwarded|via|x-forwarded-.+|x-real-ip|tailscale-.+)$/;
 
+/** Headers that the proxy writes itself. */
+const OF_PROXY: ReadonlySet<string> = new Set(['host', 'origin', 'content-length']);
+
 /** Answers that concern more than the agent's own host name. */
 const BEYOND_HOST: ReadonlySet<string> = new Set(['clear-site-data', 'alt-svc']);
 
-/** Returns a request's framing as headers for the gateway; none for a request without a body. */
-export function framingOf({ headers }: IncomingMessage): string[] {
-  if (headers['transfer-encoding'] !== undefined) return ['Transfer-Encoding', 'chunked'];
+/** Reports whether a request has a body, which may be empty. */
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
+
+/** Returns the header of a body's length; none for a chunked body, whose pieces have their own lengths. */
+export function lengthOf({ headers }: IncomingMessage): string[] {
   const length = headers['content-length'];
-  return length === undefined ? [] : ['Content-Length', length];
+  const isChunked = headers['transfer-encoding'] !== undefined;
+  return length === undefined || isChunked ? [] : ['Content-Length', length];
 }
 
 /** Returns a request's headers for the gateway, without framing, `Host` and `Origin`. */
 export function headersForGateway({ headers, rawHeaders }: IncomingMessage): string[] {
   const named = namesIn(headers.connection);
-  return filtered(rawHeaders, (name, value) => {
-    if (OF_CONNECTION.has(name) || named.has(name) || CLAIMS.test(name)) return undefined;
-    if (name === 'host' || name === 'origin' || name === 'content-length') return undefined;
-    return name === 'cookie' ? withoutOurs(value) : value;
-  });
+  const kept: string[] = [];
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const [name = '', given = ''] = [rawHeaders[at], rawHeaders[at + 1]];
+    const lower = name.toLowerCase();
+    if (OF_CONNECTION.has(lower) || named.has(lower) || OF_PROXY.has(lower)) continue;
+    if (CLAIMS.test(lower)) continue;
+    const value = lower === 'cookie' ? withoutOurs(given) : given;
+    if (value !== undefined) kept.push(name, value);
+  }
+  return kept;
 }
 
 /** Returns an answer's headers for the client, with its `Content-Length`. */
-export function headersForClient({ headers, rawHeaders }: IncomingMessage): string[] {
+export function headersForClient(headers: AnswerHeaders): string[] {
   const named = namesIn(headers.connection);
-  return filtered(rawHeaders, (name, value) => {
-    if (OF_CONNECTION.has(name) || named.has(name) || BEYOND_HOST.has(name)) return undefined;
-    return name === 'set-cookie' ? ofHostAlone(value) : value;
-  });
-}
-
-function filtered(
-  raw: RawHeaders,
-  valueOf: (name: string, value: string) => string | undefined,
-): string[] {
   const kept: string[] = [];
-  for (let at = 0; at + 1 < raw.length; at += 2) {
-    const [name = '', given = ''] = [raw[at], raw[at + 1]];
-    const value = valueOf(name.toLowerCase(), given);
-    if (value !== undefined) kept.push(name, value);
+  for (const [name, given = []] of Object.entries(headers)) {
+    if (OF_CONNECTION.has(name) || named.has(name) || BEYOND_HOST.has(name)) continue;
+    for (const each of typeof given === 'string' ? [given] : given) {
+      const value = name === 'set-cookie' ? ofHostAlone(each) : each;
+      if (value !== undefined) kept.push(name, value);
+    }
   }
   return kept;
 }
@@ -60,9 +64,10 @@ function filtered(
 const NONE: ReadonlySet<string> = new Set();
 
 /** Returns the header names that a `Connection` lists, in lower case. */
-function namesIn(connection = 'close'): ReadonlySet<string> {
+function namesIn(connection: string | readonly string[] = 'close'): ReadonlySet<string> {
   if (connection === 'keep-alive' || connection === 'close') return NONE;
-  return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
+  const listed = typeof connection === 'string' ? connection : connection.join(',');
+  return new Set(listed.split(',').map((name) => name.trim().toLowerCase()));
 }
 
 /** Cookies of the platform. Names are compared without case, as some servers read them. */

@@ -25,27 +25,51 @@ export class BytePace {
   }
 }
 
+/** A source of pieces that can be paused. */
+export interface Pausable {
+  pause(): void;
+  resume(): void;
+}
+
+/** Writes the pieces of a source to a sink, and pauses the source while the pace or the sink is behind. */
+export class PacedWriter {
+  readonly #source: Pausable;
+  readonly #sink: Writable;
+  readonly #pace: BytePace;
+  #holds = 0;
+
+  constructor(source: Pausable, sink: Writable, pace: BytePace) {
+    this.#source = source;
+    this.#sink = sink;
+    this.#pace = pace;
+  }
+
+  write(piece: Buffer): void {
+    const waitMs = this.#pace.take(piece.length);
+    if (waitMs > 0) {
+      this.#hold();
+      setTimeout(this.#release, waitMs).unref();
+    }
+    if (this.#sink.writable && !this.#sink.write(piece)) {
+      this.#hold();
+      this.#sink.once('drain', this.#release);
+    }
+  }
+
+  #hold(): void {
+    this.#holds++;
+    this.#source.pause();
+  }
+
+  readonly #release = (): void => {
+    this.#holds--;
+    if (this.#holds === 0) this.#source.resume();
+  };
+}
+
 /** Copies a stream at a pace, as fast as the receiver reads, and ends the receiver with it. */
 export function pipePaced(source: Readable, sink: Writable, pace: BytePace): void {
-  let holds = 0;
-  const release = () => {
-    holds--;
-    if (holds === 0) source.resume();
-  };
-  const hold = () => {
-    holds++;
-    source.pause();
-  };
-  source.on('data', (piece: Buffer) => {
-    const waitMs = pace.take(piece.length);
-    if (waitMs > 0) {
-      hold();
-      setTimeout(release, waitMs).unref();
-    }
-    if (sink.writable && !sink.write(piece)) {
-      hold();
-      sink.once('drain', release);
-    }
-  });
+  const writer = new PacedWriter(source, sink, pace);
+  source.on('data', (piece: Buffer) => writer.write(piece));
   source.once('end', () => sink.end());
 }

@@ -1,16 +1,29 @@
-import http from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { Agent, type Dispatcher } from 'undici';
+import { setBounded } from '../../lib/bounded-map.js';
 import type { AgentRef } from '../../types/agent-ref.js';
 import type { AgentPlace } from '../address/agents-by-subdomain.js';
 
-/** Unused connections kept open to one gateway, and milliseconds for which one is kept. */
-const KEPT = 64;
+/** Milliseconds for which an unused connection is kept. */
 const KEPT_MS = 4_000;
 
-const KEEPING = { keepAlive: true, maxFreeSockets: KEPT, timeout: KEPT_MS } as const;
+/** Connections without time limits for an answer: whoever sends a request bounds its silence. */
+const KEEPING = {
+  keepAliveTimeout: KEPT_MS,
+  keepAliveMaxTimeout: KEPT_MS,
+  headersTimeout: 0,
+  bodyTimeout: 0,
+} as const;
 
-/** How `http.request` reaches an agent's gateway. */
-export type GatewayTarget = Pick<http.RequestOptions, 'agent' | 'host' | 'port'>;
+/** Agents on other hosts whose places are remembered; those used last. */
+const MAX_PLACES = 10_000;
+
+/** The way to an agent's gateway. */
+export interface GatewayTarget {
+  readonly dispatcher: Dispatcher;
+  readonly origin: string;
+}
 
 /** Opens a connection to the gateway of an agent on another host. */
 export type OpenFarGateway = (agent: AgentRef) => Promise<Duplex>;
@@ -18,57 +31,47 @@ export type OpenFarGateway = (agent: AgentRef) => Promise<Duplex>;
 /** Connections to the gateways of agents, which are reused. */
 export class GatewayConnections {
   readonly #here: string | undefined;
-  readonly #local = new http.Agent(KEEPING);
-  readonly #far: FarGateways;
+  readonly #openFar: OpenFarGateway;
+  readonly #local = new Agent(KEEPING);
+  readonly #far = new Agent({
+    ...KEEPING,
+    connect: ({ hostname }, callback) => {
+      this.#connectFar(hostname).then(
+        (socket) => callback(null, socket),
+        (error: Error) => callback(error, null),
+      );
+    },
+  });
+  /** Agents on other hosts, by the host names of their gateways' origins. */
+  readonly #places = new Map<string, AgentRef>();
 
   /** @param here name of the Docker host beside this process, if there is one. */
   constructor(here: string | undefined, openFar: OpenFarGateway) {
     this.#here = here;
-    this.#far = new FarGateways(openFar);
+    this.#openFar = openFar;
   }
 
   /** Returns the way to an agent's gateway; undefined unless the agent runs. */
   to(place: AgentPlace): GatewayTarget | undefined {
-    const { host, port } = place;
+    const { agentId, host, port } = place;
     if (port === null) return undefined;
-    if (host === this.#here) return { host: '127.0.0.1', port, agent: this.#local };
-    const far: FarTarget = { host: 'gateway', port, agent: this.#far, place };
-    return far;
+    if (host === this.#here) {
+      return { dispatcher: this.#local, origin: `http://127.0.0.1:${port}` };
+    }
+    const name = `${agentId}.agent`;
+    setBounded(this.#places, name, place, MAX_PLACES);
+    return { dispatcher: this.#far, origin: `http://${name}` };
   }
 
-  close(): void {
-    this.#local.destroy();
-    this.#far.destroy();
-  }
-}
-
-interface FarTarget extends GatewayTarget {
-  readonly place: AgentRef;
-}
-
-/** A pool of connections through hosts' workers, by agent. */
-class FarGateways extends http.Agent {
-  readonly #open: OpenFarGateway;
-
-  constructor(open: OpenFarGateway) {
-    super(KEEPING);
-    this.#open = open;
+  async close(): Promise<void> {
+    await Promise.all([this.#local.destroy(), this.#far.destroy()]);
   }
 
-  override createConnection(
-    options: http.ClientRequestArgs,
-    callback?: (error: Error | null, stream: Duplex) => void,
-  ): undefined {
-    // Node hands over the options of the request, which `to` made.
-    const { place } = options as http.ClientRequestArgs & FarTarget;
-    this.#open(place).then(
-      (socket) => callback?.(null, socket),
-      // Node reads the error first, and no stream beside it.
-      (error: Error) => callback?.(error, undefined as never),
-    );
-  }
-
-  override getName(options?: http.ClientRequestArgs): string {
-    return (options as FarTarget | undefined)?.place.agentId ?? '';
+  async #connectFar(hostname: string): Promise<Socket> {
+    const place = this.#places.get(hostname);
+    if (!place) throw new TypeError(`No agent is known by ${hostname}`);
+    const socket = await this.#openFar(place);
+    if (socket instanceof Socket) return socket;
+    throw new TypeError('The connection to a host is no socket');
   }
 }

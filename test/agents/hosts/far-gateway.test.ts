@@ -1,8 +1,13 @@
 import { once } from 'node:events';
-import http, { createServer, type IncomingMessage, type Server } from 'node:http';
+import http, { createServer, type Server } from 'node:http';
 import { text } from 'node:stream/consumers';
+import { setImmediate } from 'node:timers/promises';
+import { request } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { GatewayConnections } from '../../../src/agents/hosts/gateway-connections.js';
+import {
+  GatewayConnections,
+  type GatewayTarget,
+} from '../../../src/agents/hosts/gateway-connections.js';
 import { hostToken } from '../../../src/agents/hosts/host-token.js';
 import { HostUnreachableError, RemoteHost } from '../../../src/agents/hosts/remote-host.js';
 import { ConflictError } from '../../../src/lib/errors.js';
@@ -40,21 +45,21 @@ afterEach(async () => {
 const remote = (at = far.url) =>
   new RemoteHost({ id: 'far', url: at, secrets: far.secrets, log: far.log, admissionMs: 10_000 });
 
-async function ask(target: http.RequestOptions | undefined, path: string, body: string) {
+async function ask(target: GatewayTarget | undefined, path: string, body: string) {
   if (target === undefined) throw new TypeError('the agent runs');
-  const request = http.request({ ...target, method: 'POST', path });
-  request.end(body);
-  const [answer] = (await once(request, 'response')) as [IncomingMessage];
-  return text(answer);
+  const { dispatcher, origin } = target;
+  const answer = await request(origin + path, { dispatcher, method: 'POST', body });
+  return answer.body.text();
 }
 
 test("reaches an agent's gateway through its host's worker, and reuses the connection", async () => {
   const connections = new GatewayConnections('here', (agent) => remote().connect(agent));
   const target = connections.to({ ...AGENT, port: 19_100 });
   expect(await ask(target, '/one', 'first')).toBe('/one first');
+  await setImmediate(); // undici offers a connection again after it delivered the answer
   expect(await ask(target, '/two', 'second')).toBe('/two second');
   expect(connected).toEqual([AGENT]);
-  connections.close();
+  await connections.close();
 });
 
 test('never shares connections between agents', async () => {
@@ -63,7 +68,7 @@ test('never shares connections between agents', async () => {
   await ask(connections.to({ ...AGENT, port: 19_100 }), '/', '');
   await ask(connections.to({ ...other, port: 19_100 }), '/', '');
   expect(connected).toEqual([AGENT, other]);
-  connections.close();
+  await connections.close();
 });
 
 test('fails where the agent does not run, or the host does not answer', async () => {

@@ -32,7 +32,7 @@ async function end({ closed, socket }: RawConnection): Promise<void> {
 test('connects a WebSocket to the gateway, and passes bytes both ways', async () => {
   const connection = openWebSocket(lab, RUNNING, ['Sec-WebSocket-Key: abc', 'Cookie: a=1']);
   expect(await statusOf(connection)).toBe(101);
-  expect(connection.received()).toContain('Sec-WebSocket-Accept: of-the-gateway');
+  expect(connection.received()).toMatch(/^sec-websocket-accept: of-the-gateway\r$/im);
   expect(lab.seen[0]?.headers).toMatchObject({ 'sec-websocket-key': 'abc', cookie: 'a=1' });
   connection.socket.write('there and back');
   await expect.poll(connection.received).toMatch(/there and back$/);
