@@ -1,5 +1,5 @@
 /** Milliseconds that each schedule may take to be made, and that all may take to settle. */
-const EACH_MS = 25;
+const EACH_MS = 60;
 const SETTLE_MS = 10_000;
 
 /** Milliseconds that a round may take beyond each schedule's share, of which the minute to wait for is one. */
