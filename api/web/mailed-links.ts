@@ -64,7 +64,8 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
       limit: LIMITS.signIn,
       responses: { 200: z.strictObject({ ok: z.literal(true), email: z.string() }) },
       async handler({ body, caller, origin }) {
-        const email = await verifyEmail(database, caller.user.id, body.token, origin);
+        const by = { userId: caller.user.id, sessionId: caller.sessionId };
+        const email = await verifyEmail(database, by, body.token, origin);
         return reply(200, { ok: true, email });
       },
     }),

@@ -56,3 +56,35 @@ export async function suspendAdditions(db: Statements, userId: string): Promise<
     { userId },
   );
 }
+
+/** Action of the audit log for a changed address; its detail has the identity of the session. */
+export const EMAIL_CHANGE = 'email.change';
+
+/** Selects the last change of an account's address; the audit log keeps it for longer than additions are suspects. */
+const LAST_CHANGE = `
+  SELECT at, detail ->> 'identityId' AS changed_by FROM audit_log
+   WHERE user_id = $userId AND action = '${EMAIL_CHANGE}' ORDER BY id DESC LIMIT 1`;
+
+/** Returns the account's address if a session of a hijacked identity has given it: the hijacker has its mailbox. */
+export async function suspectAddress(db: Statements, userId: string): Promise<string | undefined> {
+  const [found] = await db.query<{ email: string }>(
+    `${SUSPECTS}
+     SELECT u.email FROM users u, (${LAST_CHANGE}) AS last
+      WHERE u.id = $userId AND ${isSuspect('last.changed_by', 'last.at')}`,
+    { userId },
+  );
+  return found?.email;
+}
+
+/**
+ * Returns the identity whose session has given an account its address recently enough for an event to matter: what
+ * the mailbox adds is that identity's addition.
+ */
+export async function addressGiver(db: Statements, userId: string): Promise<string | null> {
+  const [last] = await db.query<{ giver: string | null }>(
+    `SELECT changed_by AS giver FROM (${LAST_CHANGE}) AS last
+      WHERE at > now() - interval '${SUSPECT_DAYS} days'`,
+    { userId },
+  );
+  return last?.giver ?? null;
+}

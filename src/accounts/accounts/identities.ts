@@ -13,6 +13,7 @@ import { ConflictError, NotFoundError } from '../../lib/errors.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { isVisible } from '../../lib/visible-text.js';
 import { sanitizeForJsonb } from '../../lib/well-formed.js';
+import { addressGiver } from './additions.js';
 import { isAdminUser } from './admin.js';
 import { isEmail, normalizeEmail, WALLET_EMAIL_SUFFIX } from './email.js';
 import { createAccount } from './new-account.js';
@@ -213,7 +214,10 @@ async function addIdentity(
   const id = randomUUID();
   const { issuer, kind, subject } = identity;
   const said = identityColumns(store, id, identity);
-  const addedBy = await identityOf(db, sessionId === undefined ? undefined : { sessionId });
+  // Without a session the address has led to the account.
+  const addedBy = await (sessionId === undefined
+    ? addressGiver(db, userId)
+    : identityOf(db, { sessionId }));
   await db.Identity.create({ id, userId, kind, issuer, subject, addedBy, ...said });
   await db.UnlinkedIdentity.destroy({ where: { kind, issuer, subject } });
   const { passwordHash } = await db.User.getByPk(userId);

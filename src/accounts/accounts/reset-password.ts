@@ -4,6 +4,7 @@ import type { Database, TenantTransaction } from '../../platform/database/databa
 import { BadRequestError } from '../../lib/errors.js';
 import { closeSessionsOf } from '../../money/sessions/session-settlements.js';
 import { isBeingDeleted } from './account-deletions.js';
+import { addressGiver } from './additions.js';
 import { endApiKeys } from './api-keys.js';
 import { networksOf } from '../../platform/http/client-networks.js';
 import { isValidMailToken, consumeMailToken } from '../mail/mail-tokens.js';
@@ -75,11 +76,11 @@ export async function resetPassword(
       await removeAgents(db, userId, { actor: userId, requestId: origin.requestId });
     }
     await db.query(
-      `UPDATE users SET password_hash = $passwordHash, updated_at = now(), password_added_by = NULL,
-              password_added_at = NULL, suspended_password_hash = NULL,
+      `UPDATE users SET password_hash = $passwordHash, updated_at = now(), password_added_by = $addedBy,
+              password_added_at = now(), suspended_password_hash = NULL,
               email_verified_at = coalesce(email_verified_at, now())
         WHERE id = $userId`,
-      { userId, passwordHash },
+      { userId, passwordHash, addedBy: await addressGiver(db, userId) },
     );
     await releaseReferralCredits(db, userId);
     await db.Session.destroy({ where: { userId } });

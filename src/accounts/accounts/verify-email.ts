@@ -1,11 +1,14 @@
+import { identityOf } from '../../platform/audit/added-by.js';
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import { violates } from '../../platform/database/constraints.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
 import { consumeMailToken } from '../mail/mail-tokens.js';
 import { requestMail } from '../mail/request-mail.js';
+import { EMAIL_CHANGE } from './additions.js';
 import { isMailbox } from './email.js';
 import { releaseReferralCredits } from './referral-credits.js';
 import { invalidToken } from './reset-password.js';
+import { requireOpenSession } from './sessions.js';
 
 interface Addresses {
   readonly email: string;
@@ -28,25 +31,30 @@ export async function lockAddresses(
 
 /**
  * Confirms an address by a mail token, and a session of the account: reading the mailbox is not enough.
- * @throws BadRequestError for a token that is invalid or another account's, or an address in use elsewhere.
+ * @throws BadRequestError for a token that is invalid or another account's, or an address in use elsewhere;
+ * UnauthorizedError when the session has ended.
  */
 export async function verifyEmail(
   database: Database,
-  userId: string,
+  { sessionId, userId }: { readonly userId: string; readonly sessionId: string },
   token: string,
   origin: RequestOrigin,
 ): Promise<string> {
   try {
     return await database.asPlatform().transaction(async (db) => {
       const proven = await consumeMailToken(db, 'verify-email', token);
-      const addresses = proven?.userId === userId && (await lockAddresses(db, userId));
-      if (!proven || !addresses) throw invalidToken();
+      if (proven?.userId !== userId) throw invalidToken();
+      await requireOpenSession(db, { userId, sessionId });
+      const addresses = await lockAddresses(db, userId);
+      if (!addresses) throw invalidToken();
       if (proven.email === addresses.email) {
         await db.User.update({ emailVerifiedAt: new Date() }, { where: { id: userId } });
         await recordAudit(db, ofUser(userId, 'email.verify', origin));
       } else if (proven.email === addresses.pendingEmail) {
         await changeEmail(db, userId, addresses.email, proven.email);
-        await recordAudit(db, ofUser(userId, 'email.change', origin));
+        const identityId = await identityOf(db, { sessionId });
+        const detail = identityId === null ? {} : { identityId };
+        await recordAudit(db, ofUser(userId, EMAIL_CHANGE, origin, { detail }));
       } else {
         throw invalidToken();
       }

@@ -1,4 +1,4 @@
-import { suspendAdditions } from '../accounts/additions.js';
+import { suspectAddress, suspendAdditions } from '../accounts/additions.js';
 import { endApiKeys } from '../accounts/api-keys.js';
 import { setResetMailBlocks } from '../accounts/reset-mail-blocks.js';
 import { recordAudit } from '../../platform/audit/audit.js';
@@ -132,12 +132,16 @@ async function endSessions({ db, subject: { userId } }: Effect): Promise<void> {
   await db.query('DELETE FROM sessions WHERE user_id = $userId', { userId });
 }
 
-/** Blocks or unblocks sign-in by the identities and what they have added, and reset mails to their addresses. */
+/**
+ * Blocks or unblocks sign-in by the identities and what they have added, and reset mails to their addresses and to
+ * the one that they have given to the account.
+ */
 async function setSignInBlocked(
   { db, subject, at }: Effect,
   isShutOut: boolean,
 ): Promise<'disabled' | 'enabled' | 'superseded'> {
   const { emails, identityIds, userId } = subject;
+  const before = await suspectAddress(db, userId);
   let changed = 0;
   for (const table of ['identities', 'unlinked_identities']) {
     const rows = await db.query(
@@ -149,7 +153,10 @@ async function setSignInBlocked(
     changed += rows.length;
   }
   await suspendAdditions(db, userId);
-  await setResetMailBlocks(db, emails, { stopped: isShutOut, at });
+  // Before, for an account that is enabled again: its identities are suspects no longer.
+  const changedTo = before ?? (await suspectAddress(db, userId));
+  const mailboxes = changedTo === undefined ? emails : [...emails, changedTo];
+  await setResetMailBlocks(db, mailboxes, { stopped: isShutOut, at });
   if (changed < identityIds.length) return 'superseded';
   return isShutOut ? 'disabled' : 'enabled';
 }

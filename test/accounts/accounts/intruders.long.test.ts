@@ -11,10 +11,12 @@ import {
   MAX_UNLINKED,
   unlinkIdentity,
 } from '../../../src/accounts/accounts/identities.js';
+import type { MailKind } from '../../../src/types/mail-kinds.js';
 import { EventEffects } from '../../../src/accounts/security-events/apply-events.js';
 import { EVENT_TYPES } from '../../../src/accounts/security-events/event-types.js';
 import { riscEvents } from '../../../src/platform/database/tables/security-events.js';
 import { ownWallets } from '../../../src/money/wallets/own-wallets.js';
+import { tokenIn } from '../../../dev/accounts/mailbox.js';
 import { insertRow } from '../../support/insert-row.js';
 import { sendWaitingMails } from '../../support/mails.js';
 import { signInPlatform, type SignInPlatform } from '../../support/sign-in.js';
@@ -178,6 +180,62 @@ describe('an intruder with a hijacked account at the provider', () => {
     expect(await locationBy(planted)).toBe('/login?error=CodehostSignInDisabled');
     expect(await report(sub, 'recovered')).toEqual(['enabled']);
     expect(await locationBy(planted)).toBe('/dashboard');
+  });
+
+  describe('with another address that the intruder has given the account', () => {
+    let given: string;
+    beforeEach(async () => {
+      given = newEmail();
+      const asked = await intruder.ask('PATCH', '/api/settings', { body: { email: given } });
+      expect(asked.status).toBe(200);
+      const body = { token: await mailedToken('change-email') };
+      const confirmed = await intruder.ask('POST', '/api/auth/verify-email', { body });
+      expect(confirmed.status).toBe(200);
+    });
+
+    /** Returns the token of a mail to this address; undefined if no such mail is sent. */
+    const mailedToken = async (kind: MailKind) => {
+      const mails = await sendWaitingMails(platform.database.db);
+      const mail = mails.find((each) => each.kind === kind && each.to === given);
+      return mail && tokenIn(mail);
+    };
+
+    const resetToken = async () => {
+      const body = { email: given };
+      await platform.browser().ask('POST', '/api/auth/forgot-password', { body });
+      return mailedToken('reset-password');
+    };
+
+    test('does not come back by its mailbox, until the account is enabled', async () => {
+      await report(sub, 'hijacked');
+      expect(await resetToken()).toBeUndefined();
+      expect(await locationBy(coder(given))).toBe('/login?error=CodehostLinkRefused');
+      await report(sub, 'recovered');
+      expect(await resetToken()).toBeDefined();
+    });
+
+    test('goes out with what the mailbox has added', async () => {
+      const [planted, password] = [coder(given), `planted ${randomUUID()}`];
+      expect(await locationBy(planted)).toBe('/dashboard');
+      const body = { token: await resetToken(), password };
+      const reset = await platform.browser().ask('POST', '/api/auth/reset-password', { body });
+      expect(reset.status).toBe(200);
+      await report(sub, 'hijacked');
+      expect(await locationBy(planted)).toBe('/login?error=CodehostSignInDisabled');
+      expect(await passwordWorks(given, password)).toBe(false);
+      await report(sub, 'recovered');
+      expect(await locationBy(planted)).toBe('/dashboard');
+      expect(await passwordWorks(given, password)).toBe(true);
+    });
+
+    test('has no hold on an address that the owner has given since', async () => {
+      await platform.asOwner(
+        `INSERT INTO audit_log (actor, user_id, action, subject)
+         VALUES ('${userId}', '${userId}', 'email.change', '${userId}')`,
+      );
+      await report(sub, 'hijacked');
+      expect(await resetToken()).toBeDefined();
+    });
   });
 
   test("leaves what was added earlier, and what other identities' sessions added", async () => {

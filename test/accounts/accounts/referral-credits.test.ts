@@ -10,6 +10,7 @@ import {
 } from '../../../src/accounts/accounts/referral-credits.js';
 import { registerAccount } from '../../../src/accounts/accounts/register.js';
 import { resetPassword } from '../../../src/accounts/accounts/reset-password.js';
+import { addSession } from '../../../src/accounts/accounts/sessions.js';
 import { verifyEmail } from '../../../src/accounts/accounts/verify-email.js';
 import { removeAgentsOf } from '../../../src/agents/lifecycle/remove-agents-of.js';
 import { makeMailToken } from '../../../src/accounts/mail/mail-tokens.js';
@@ -92,16 +93,29 @@ const NOTHING = { balance: 0n, held: 0n };
 const tokenFor = (kind: 'verify-email' | 'reset-password', { email, id: userId }: Account) =>
   database.db.asPlatform().transaction((db) => makeMailToken(db, kind, { userId, email }));
 
+/** Signs an account in. */
+async function by({ id: userId }: Account) {
+  const sessionId = randomUUID();
+  const place = { ...ORIGIN, userAgent: undefined, sessionId };
+  await database.db.asPlatform().transaction((db) => addSession(db, userId, 'password', place));
+  return { userId, sessionId };
+}
+
 /** Every way in which the address of a new account becomes verified. */
 const VERIFICATIONS = {
   async 'the link of the registration'(account: Account) {
-    await verifyEmail(database.db, account.id, await tokenFor('verify-email', account), ORIGIN);
+    await verifyEmail(
+      database.db,
+      await by(account),
+      await tokenFor('verify-email', account),
+      ORIGIN,
+    );
   },
   async 'the link to another address'(account: Account) {
     const email = newEmail();
     await changeProfile(database.db, account.id, { email }, ORIGIN);
     const token = await tokenFor('verify-email', { ...account, email });
-    await verifyEmail(database.db, account.id, token, ORIGIN);
+    await verifyEmail(database.db, await by(account), token, ORIGIN);
   },
   async 'a reset of the password'(account: Account) {
     const token = await tokenFor('reset-password', account);
