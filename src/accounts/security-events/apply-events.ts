@@ -7,6 +7,8 @@ import type { RiscEventRow } from '../../platform/database/models.js';
 import { selectFrom } from '../../platform/database/schema/table.js';
 import { riscEvents } from '../../platform/database/tables/security-events.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
+import { closeSessionsOf } from '../../money/sessions/session-settlements.js';
+import { ownWallets } from '../../money/wallets/own-wallets.js';
 import { EVENT_TYPES, TOKEN_REVOKED } from './event-types.js';
 import { findSubject, type EventSubject } from './event-subjects.js';
 import type { EventEffect, EventOutcome, ReportedEvent } from '../../types/security-events.js';
@@ -102,6 +104,7 @@ const EFFECTS: ReadonlyMap<string, Apply> = new Map<string, Apply>([
       const done = await setSignInBlocked(effect, true);
       // Suspended keys come back with the account.
       await endApiKeys(effect.db, effect.subject.userId, { suspendedToo: false });
+      await closePaymentSessions(effect);
       return done;
     },
   ],
@@ -130,6 +133,11 @@ const EFFECTS: ReadonlyMap<string, Apply> = new Map<string, Apply>([
 
 async function endSessions({ db, subject: { userId } }: Effect): Promise<void> {
   await db.query('DELETE FROM sessions WHERE user_id = $userId', { userId });
+}
+
+/** Closes the payment sessions whose ids, which pay, the account's sessions have shown. */
+async function closePaymentSessions({ db, subject: { userId } }: Effect): Promise<void> {
+  await closeSessionsOf(db, userId, await ownWallets(db, userId));
 }
 
 /**

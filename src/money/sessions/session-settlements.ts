@@ -418,12 +418,21 @@ export async function beginClosing(db: Statements, id: string): Promise<boolean>
   return begun.length > 0;
 }
 
-/** Stops debits of all sessions that a user opened for wallets kept here, and makes their closing due. */
-export async function closeSessionsOf(db: Statements, userId: string): Promise<void> {
+/**
+ * Stops debits of all sessions that a user opened for wallets kept here, and of those of further wallets, and makes
+ * their closing due.
+ *
+ * @param wallets addresses in lower case.
+ */
+export async function closeSessionsOf(
+  db: Statements,
+  userId: string,
+  wallets: readonly Hex[] = [],
+): Promise<void> {
   await db.query(
     `UPDATE payment_sessions SET state = 'settling', closing_at = now(), due_at = now()
-      WHERE user_id = $userId AND state = 'active'`,
-    { userId },
+      WHERE (user_id = $userId OR address = ANY ($wallets)) AND state = 'active'`,
+    { userId, wallets },
   );
 }
 

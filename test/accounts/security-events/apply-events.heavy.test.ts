@@ -12,7 +12,10 @@ import type { EventEffect, ReportedEvent } from '../../../src/types/security-eve
 import { EventEffects } from '../../../src/accounts/security-events/apply-events.js';
 import { EVENT_TYPES, TOKEN_REVOKED } from '../../../src/accounts/security-events/event-types.js';
 import type { EventMatching } from '../../../src/accounts/security-events/receive-events.js';
-import { waitingConnections } from '../../platform/database/catalog.js';
+import { findById } from '../../../src/money/sessions/session-openings.js';
+import { WALLET_ISSUER } from '../../../src/types/sign-in-methods.js';
+import { openSession } from '../../gateway/support.js';
+import { queryRows, waitingConnections } from '../../platform/database/catalog.js';
 import { makeMailToken } from '../../../src/accounts/mail/mail-tokens.js';
 import { insertRow } from '../../support/insert-row.js';
 import { newUser, testDatabase, type TestDatabase } from '../../support/postgres.js';
@@ -168,6 +171,36 @@ describe('effects of each event', () => {
     });
     expect(await stateOf(bob)).toEqual(UNTOUCHED);
   });
+
+  test(
+    'closes the payment sessions whose ids a hijacker may know',
+    { tags: 'attack' },
+    async () => {
+      const [kept, linked, other] = await Promise.all([
+        openSession(database.db, 1_000n),
+        openSession(database.db, 1_000n),
+        openSession(database.db, 1_000n),
+      ]);
+      await queryRows(
+        database.ownerUrl,
+        `UPDATE payment_sessions SET user_id = '${ada.userId}' WHERE id = '${kept.id}'`,
+      );
+      await database.db.asPlatform().transaction((db) =>
+        db.Identity.create({
+          ...{ id: randomUUID(), userId: ada.userId, kind: 'wallet', issuer: WALLET_ISSUER },
+          ...{ subject: linked.address, label: linked.address },
+        }),
+      );
+      const states = async () =>
+        Promise.all(
+          [kept, linked, other].map(async ({ id }) => (await findById(database.db, id))?.state),
+        );
+      await apply([{ type: 'sessions-revoked', sub: ada.sub }]);
+      expect(await states()).toEqual(['active', 'active', 'active']);
+      await apply([{ type: 'account-disabled', sub: ada.sub, reason: 'hijacking' }]);
+      expect(await states()).toEqual(['settling', 'settling', 'active']);
+    },
+  );
 
   test('invalidates reset links that a hijacker could use to set a password', async () => {
     const linked = async (person: Person, email: string) => {
