@@ -2,12 +2,15 @@ import type { Statements } from '../../platform/database/database.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { normalizeEmail } from './email.js';
 
-/** A hijacker may read a hijacked account's mailbox: no mail that opens an account goes to such a mailbox. */
+/**
+ * A hijacker may read a hijacked account's mailbox: no mail that opens an account goes to such a mailbox, and agents
+ * take no mail of such a mailbox.
+ */
 
 /** Returns the id of a mailbox, so that its address is not stored. */
 const idOf = (email: string): string => tokenHash(normalizeEmail(email));
 
-/** Reports whether the address is blocked from reset mail and from linking to an account. */
+/** Reports whether the address is blocked from reset mail, from linking to an account, and from writing to agents. */
 export async function isResetMailBlocked(db: Statements, email: string): Promise<boolean> {
   const found = await db.query('SELECT FROM reset_mail_stops WHERE id = $id AND stopped', {
     id: idOf(email),

@@ -1,4 +1,5 @@
 import { findEntitlement } from '../../accounts/accounts/entitlement.js';
+import { isResetMailBlocked } from '../../accounts/accounts/reset-mail-blocks.js';
 import type { AdminRules } from '../../accounts/accounts/admin.js';
 import { sanitizeForJsonb } from '../../lib/well-formed.js';
 import { deterministicUuid } from '../../lib/uuid-of.js';
@@ -188,8 +189,12 @@ export class AgentEmails {
     });
   }
 
-  /** Reports whether a sender may still write: the owner's address may have changed since. */
+  /**
+   * Reports whether a sender may still write: the owner's address may have changed since, and nobody commands from a
+   * mailbox that was reported as taken over.
+   */
   async #mayCommand({ userId }: AgentRef, sender: string): Promise<boolean> {
+    if (await isResetMailBlocked(this.#parts.database.asPlatform(), sender)) return false;
     if (isListed(sender, this.#parts.settings)) return true;
     const owner = await this.#query(
       'SELECT FROM users WHERE id = $userId AND email = $sender AND email_verified_at IS NOT NULL',

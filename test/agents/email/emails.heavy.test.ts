@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { setResetMailBlocks } from '../../../src/accounts/accounts/reset-mail-blocks.js';
 import { EmailEvents } from '../../../src/agents/email/email-events.js';
 import { UnavailableError } from '../../../src/lib/errors.js';
 import { ProviderWebhook } from '../../../src/platform/webhooks/provider-webhook.js';
@@ -296,6 +297,14 @@ describe('reading of a mail', () => {
       });
     await site.emails.read(id, SIGNAL);
     expect(await now(id)).toMatchObject({ status: 'refused', reason: 'sender' });
+  });
+
+  test('refuses the mailbox of an account that was reported as hijacked', async () => {
+    await setResetMailBlocks(site.database.db.asPlatform(), [owner.address], {
+      stopped: true,
+      at: new Date(),
+    });
+    expect(await read()).toMatchObject({ status: 'refused', reason: 'sender' });
   });
 
   test('is retried while the provider fails, and ends when the mail is gone', async () => {
