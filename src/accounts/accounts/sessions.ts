@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Op } from 'sequelize';
+import { requireOpenCredential } from '../../platform/audit/added-by.js';
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import { violates } from '../../platform/database/constraints.js';
 import type {
@@ -8,7 +9,7 @@ import type {
   TenantTransaction,
 } from '../../platform/database/database.js';
 import type { SessionRow } from '../../platform/database/models.js';
-import { NotFoundError, UnauthorizedError } from '../../lib/errors.js';
+import { NotFoundError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { TokenLookup } from '../../platform/secrets/token-lookup.js';
 import { sanitizeForJsonb } from '../../lib/well-formed.js';
@@ -248,21 +249,13 @@ export async function endSession(
 }
 
 /**
- * Checks that a session is open and locks its account until the transaction ends. Ending all sessions thus
- * either commits before and is seen here, or waits and sees this transaction's changes.
+ * Checks that a session is open and locks its account until the transaction ends.
  * @throws UnauthorizedError when the session has ended.
  */
-export async function requireOpenSession(
+export const requireOpenSession = (
   db: TenantTransaction,
   { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
-): Promise<void> {
-  await db.query('SELECT FROM users WHERE id = $userId FOR UPDATE', { userId });
-  const open = await db.query(
-    'SELECT FROM sessions WHERE id = $sessionId AND user_id = $userId AND expires_at > now()',
-    { sessionId, userId },
-  );
-  if (open.length === 0) throw new UnauthorizedError();
-}
+): Promise<void> => requireOpenCredential(db, userId, { sessionId });
 
 /** Ends all of a user's sessions except the given one. @returns the number ended. */
 export async function endOtherSessions(

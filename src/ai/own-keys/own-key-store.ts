@@ -1,4 +1,4 @@
-import { identityOf } from '../../platform/audit/added-by.js';
+import { identityOf, requireOpenCredential } from '../../platform/audit/added-by.js';
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import type { Statements, TenantDatabase } from '../../platform/database/database.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
@@ -29,7 +29,8 @@ export interface NewOwnKey {
 
 /**
  * Stores a user's key of a provider, in place of an earlier one, once the provider has accepted the key.
- * @throws OwnKeyRefusedError; UnavailableError if the provider does not answer.
+ * @throws OwnKeyRefusedError; UnavailableError if the provider does not answer; UnauthorizedError when the session
+ * has ended.
  */
 export async function enableOwnKey(
   {
@@ -52,6 +53,8 @@ export async function enableOwnKey(
   }
   const sealed = secrets.seal(apiKey, ownKeyContext(userId, provider));
   await tenant.transaction(async (db) => {
+    // The session may have ended while the provider was called.
+    await requireOpenCredential(db, userId, { sessionId });
     const addedBy = await identityOf(db, { sessionId });
     await db.query(
       `INSERT INTO provider_keys (user_id, provider, sealed_key, added_by, created_at)

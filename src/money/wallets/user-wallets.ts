@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Hex } from 'viem';
-import { identityOf, type AddingCredential } from '../../platform/audit/added-by.js';
+import {
+  identityOf,
+  requireOpenCredential,
+  type AddingCredential,
+} from '../../platform/audit/added-by.js';
 import { recordAudit } from '../../platform/audit/audit.js';
 import type { Requester } from '../../platform/audit/requester.js';
 import { violates } from '../../platform/database/constraints.js';
@@ -155,6 +159,8 @@ async function addWallet(
   wallet: Pick<WalletRow, 'id' | 'sealedKey'> &
     Partial<Pick<WalletRow, 'brought'>> & { readonly address: Hex },
 ): Promise<void> {
+  // A request in flight adds nothing after an event has ended its credential.
+  if (credential) await requireOpenCredential(db, userId, credential);
   const addedBy = await identityOf(db, credential);
   await db.Wallet.create({ userId, kind, addedBy, ...wallet });
   const record = { actor, userId, requestId, action: 'wallet.create', subject: wallet.address };

@@ -12,6 +12,9 @@ import {
   unlinkIdentity,
 } from '../../../src/accounts/accounts/identities.js';
 import type { MailKind } from '../../../src/types/mail-kinds.js';
+import { verifyEmail } from '../../../src/accounts/accounts/verify-email.js';
+import { makeMailToken } from '../../../src/accounts/mail/mail-tokens.js';
+import { UnauthorizedError } from '../../../src/lib/errors.js';
 import { EventEffects } from '../../../src/accounts/security-events/apply-events.js';
 import { EVENT_TYPES } from '../../../src/accounts/security-events/event-types.js';
 import { riscEvents } from '../../../src/platform/database/tables/security-events.js';
@@ -180,6 +183,34 @@ describe('an intruder with a hijacked account at the provider', () => {
     expect(await locationBy(planted)).toBe('/login?error=CodehostSignInDisabled');
     expect(await report(sub, 'recovered')).toEqual(['enabled']);
     expect(await locationBy(planted)).toBe('/dashboard');
+  });
+
+  test('adds nothing by a request that is in flight during the event', async () => {
+    const { database, dependencies } = platform;
+    const email = newEmail();
+    await intruder.ask('PATCH', '/api/settings', { body: { email } });
+    const { body } = await intruder.ask('GET', '/api/auth/sessions');
+    const by = { userId, sessionId: body.sessions[0].id };
+    const origin = { address: '192.0.2.1', requestId: 'a-request' };
+    const token = await database.db
+      .asPlatform()
+      .transaction((db) => makeMailToken(db, 'verify-email', { userId, email }));
+    await report(sub, 'hijacked');
+    const verified = verifyEmail(database.db, by, token, origin);
+    await expect(verified).rejects.toThrow(UnauthorizedError);
+    const imported = dependencies.userWallets.import(
+      {
+        ...{
+          actor: userId,
+          userId,
+          credential: { sessionId: by.sessionId },
+          tenant: database.db.asUser(userId),
+        },
+        ...{ requestId: 'a-request', idempotencyId: randomUUID() },
+      },
+      generatePrivateKey(),
+    );
+    await expect(imported).rejects.toThrow(UnauthorizedError);
   });
 
   describe('with another address that the intruder has given the account', () => {

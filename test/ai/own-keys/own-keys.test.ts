@@ -11,8 +11,10 @@ import {
 } from '../../../src/agents/credentials/agent-secrets.js';
 import { Chats } from '../../../src/agents/chat/chats.js';
 import type { ProviderName } from '../../../src/ai/completion/provider-names.js';
+import { enableOwnKey } from '../../../src/ai/own-keys/own-key-store.js';
 import { ownKeyContext } from '../../../src/ai/own-keys/own-keys.js';
 import { Router } from '../../../src/ai/routing/route.js';
+import { UnauthorizedError } from '../../../src/lib/errors.js';
 import type { Plan } from '../../../src/types/plans.js';
 import { walletSite, type Person, type WalletSite } from '../../money/wallets/support.js';
 import { queryRows } from '../../platform/database/catalog.js';
@@ -175,6 +177,22 @@ test.each([
   const { body, status } = await billing(await site.person(), { action: 'enable-byok', ...given });
   expect([status, body.code]).toEqual([400, undefined]);
   expect(body.error).not.toBe('Invalid action');
+});
+
+test('an own key is not stored by a session that has ended during the call of the provider', async () => {
+  const { id: userId, ...ada } = await caller();
+  const apiKey = ownKeyOf({ ...ada, id: userId });
+  providers.accepted.add(apiKey);
+  const { db } = site.database;
+  const { secrets, settings } = site.dependencies;
+  const enabled = enableOwnKey(
+    { tenant: db.asUser(userId), secrets, providers: settings.ai.providers },
+    { userId, sessionId: 'a session that has ended' },
+    { provider: 'openai', apiKey },
+    { address: '192.0.2.1', requestId: 'a-request' },
+  );
+  await expect(enabled).rejects.toThrow(UnauthorizedError);
+  expect(await owner(`SELECT FROM provider_keys WHERE user_id = '${userId}'`)).toEqual([]);
 });
 
 test('calls by an own key are paid by its owner: metered, free, and without quota', async () => {
