@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { prepared } from '../../src/bus/bus-message.js';
 import { getMessage, redeliver } from '../../src/bus/bus-messages.js';
 import { getAgent } from '../../src/agents/agents/agents.js';
+import { requestOwner } from '../../src/platform/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
@@ -51,8 +52,8 @@ export function busEndpoints({ bus: entrance, busSignatures, busWebhooks }: Back
       body: messageBody(z.strictObject({ ...message, signature: z.string() })),
       responses: { 200: sentMessage },
       errors: [401, 402, 404, 409, 503],
-      async handler({ body: { signature, ...sent } }) {
-        await entrance.send(sent, signature);
+      async handler({ body: { signature, ...sent }, clientAddress }) {
+        await entrance.send(sent, signature, requestOwner(undefined, clientAddress));
         return reply(200, { success: true, messageId: sent.messageId });
       },
     }),

@@ -46,12 +46,14 @@ export class Bus {
 
   /**
    * Stores a signed message for its delivery. The same message again changes nothing.
+   * @param client the client that the chain is queried for: anybody can name another's agent as sender.
    * @throws UnauthorizedError; ChainAwayError if a contract must verify the signature; as `BusAcceptance.accept`
    */
-  async send(message: BusMessage, signature: string): Promise<void> {
+  async send(message: BusMessage, signature: string, client: string): Promise<void> {
     const ready = prepared(message);
     if (Math.abs(Date.now() / 1_000 - message.timestamp) > MAX_AGE_S) throw invalidSignature();
-    const sender = await this.#senderOf(message.from, busText(ready.canonical), signature);
+    const signed = { text: busText(ready.canonical), signature };
+    const sender = await this.#senderOf(message.from, signed, client);
     const { acceptance, accounts } = this.#parts;
     const { plan, userId } = sender;
     const owner = { userId, isAdmin: isAdmin(sender, accounts), plan: plan ?? undefined };
@@ -59,7 +61,11 @@ export class Bus {
   }
 
   /** Returns the sender that signed the text. A signature that no wallet made costs no query. */
-  async #senderOf(agentId: string, text: string, signature: string): Promise<Sender> {
+  async #senderOf(
+    agentId: string,
+    { signature, text }: { readonly text: string; readonly signature: string },
+    client: string,
+  ): Promise<Sender> {
     if (!isHex(signature)) throw invalidSignature();
     if (isOfKeyLength(signature)) {
       const signer = await recoveredSigner(text, signature);
@@ -70,7 +76,7 @@ export class Bus {
     if (!CONTRACT_SIGNATURE.test(signature)) throw invalidSignature();
     const sender = await this.#findSender(agentId);
     if (!sender?.isContract) throw invalidSignature();
-    const queries = this.#parts.chain.onBehalfOf({ owner: sender.userId, isUrgent: true });
+    const queries = this.#parts.chain.onBehalfOf({ owner: client, isUrgent: true });
     const signed = { address: sender.address, text, signature };
     if (!(await isSignedByWallet(signed, queries, SIGNATURE_GAS))) throw invalidSignature();
     return sender;

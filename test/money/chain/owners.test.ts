@@ -10,6 +10,7 @@ import { createWeb } from '../../../api/web/web.js';
 import { WalletNonces } from '../../../src/accounts/accounts/wallet-nonces.js';
 import { WalletProofs } from '../../../src/accounts/accounts/wallet-proofs.js';
 import { TokenGate } from '../../../src/accounts/token-gating/token-gate.js';
+import { Bus } from '../../../src/bus/bus.js';
 import { chainTransfers } from '../../../src/gateway/chain-transfers.js';
 import { ChainAwayError, ChainNode, type NodeCaller } from '../../../src/money/chain/chain-node.js';
 import { Usdc } from '../../../src/money/chain/usdc.js';
@@ -202,24 +203,54 @@ test.each(['/api/wallet', '/api/auth/token-gating/verify'])(
   },
 );
 
-test("names an agent's owner to the chain that checks its wallet", async () => {
-  const askers: unknown[] = [];
+/** Returns a chain that is away, and the callers that it was named. */
+function chainAway() {
+  const callers: NodeCaller[] = [];
   const chain = {
     chainId: CHAIN_ID,
     onBehalfOf(caller: NodeCaller) {
-      askers.push(caller);
+      callers.push(caller);
       return new ChainNode({ chainId: CHAIN_ID, url: undefined });
     },
   };
-  const wallets = new AgentWallets({ secrets, chain });
+  return { callers, chain };
+}
+
+async function newAgent() {
   const [agentId, { id: userId }] = [randomUUID(), await makeAccount(database.db)];
   const tenant = database.db.asUser(userId);
   const names = { id: agentId, userId, name: 'a', subdomain: agentId, host: 'local' };
   const kind = { plan: 'solo', model: 'm', aiProvider: 'openai' } as const;
   await tenant.transaction((db) => db.Agent.create({ ...names, ...kind }));
+  return { agentId, tenant, userId };
+}
+
+test("names the client, not the sender's owner, to the chain that checks a message of the bus", async () => {
+  const { callers, chain } = chainAway();
+  const { agentId, tenant, userId } = await newAgent();
+  const wallet = { id: randomUUID(), userId, agentId, kind: 'agent', isContract: true } as const;
+  await tenant.transaction((db) =>
+    db.Wallet.create({ ...wallet, address: newAddress(), sealedKey: null }),
+  );
+  const accept = () => Promise.reject(new Error('the test accepts no message'));
+  const rules = { adminEmails: [], firstIsAdmin: false };
+  const bus = new Bus({ database: database.db, chain, acceptance: { accept }, accounts: rules });
+  const message = {
+    ...{ messageId: randomUUID(), action: 'BOOKING_REQUEST', from: agentId, to: agentId },
+    ...{ payload: {}, timestamp: Math.floor(Date.now() / 1_000) },
+  };
+  const sent = bus.send(message, `0x${'00'.repeat(100)}`, '192.0.2.1');
+  await expect(sent).rejects.toThrow(ChainAwayError);
+  expect(callers).toEqual([{ owner: '192.0.2.1', isUrgent: true }]);
+});
+
+test("names an agent's owner to the chain that checks its wallet", async () => {
+  const { callers, chain } = chainAway();
+  const wallets = new AgentWallets({ secrets, chain });
+  const { agentId, tenant, userId } = await newAgent();
   const by = { tenant, actor: userId, requestId: 'r', idempotencyId: 'i' };
   const brought = { address: newAddress(), signature: '0x00' } as const;
   const provided = wallets.provide(by, { userId, agentId }, brought);
   await expect(provided).rejects.toThrow(ChainAwayError);
-  expect(askers).toEqual([{ owner: userId, isUrgent: true }]);
+  expect(callers).toEqual([{ owner: userId, isUrgent: true }]);
 });
