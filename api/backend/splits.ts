@@ -97,6 +97,7 @@ export function splitEndpoints({ database, splits: royaltySplits }: BackendDepen
       summary: 'Resume a split: retry its unpaid payouts',
       keyScope: 'money',
       idempotent: true,
+      limitOfCaller: SPLITS_LIMIT,
       responses: { 202: splitQueued },
       errors: [409, 429, 503],
       async handler(request) {

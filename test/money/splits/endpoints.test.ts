@@ -273,6 +273,21 @@ describe('splits on the backend', () => {
     expect((await ask('POST', `${UNDERGROUND}/${id}/retry`)).status).toBe(429);
   });
 
+  test(
+    'counts the splits and the retries of a user together, from any address',
+    attack,
+    async () => {
+      const headers = { ...internal, 'x-user-id': ada.id };
+      const retry = () => ask('POST', `${UNDERGROUND}/999999999/retry`, undefined, headers);
+      const answers = await Promise.all(Array.from({ length: 60 }, retry));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]));
+      expect((await retry()).status).toBe(429);
+      expect((await ask('POST', UNDERGROUND, wanted(ada), headers)).status).toBe(429);
+      const others = { ...internal, 'x-user-id': bob.id };
+      idOf(await ask('POST', UNDERGROUND, wanted(bob), others));
+    },
+  );
+
   test('keeps the limit of open splits when many splits are retried at once', attack, async () => {
     const first = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
     await set(first, "status = 'failed'");
