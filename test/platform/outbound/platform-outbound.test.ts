@@ -8,16 +8,18 @@ import { testEnvironment } from '../../support/platform-environment.js';
 
 const attack = { tags: 'attack' };
 
-test('refuses the public names of WEB_URL and BACKEND_URL', attack, async () => {
+test('refuses all public names of the platform', attack, async () => {
   const env = testEnvironment({
     WEB_URL: 'https://app.example.test',
     BACKEND_URL: 'https://backend.example.test',
+    BACKEND_PUBLIC_URL: 'https://programs.example.test',
+    ALLOWED_HOSTS: 'other-app.example.test, [2001:db8::1]',
   });
   const client = platformOutbound(loadSummarizerSettings(env), {
     resolve: () => Promise.resolve(['93.184.215.14']),
   });
   const { signal } = new AbortController();
-  for (const name of ['app', 'backend']) {
+  for (const name of ['app', 'backend', 'programs', 'other-app']) {
     await expect(client.addressesOf(`https://${name}.example.test/`, signal)).rejects.toThrow(
       'an address of the platform itself',
     );
