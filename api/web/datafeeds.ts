@@ -39,7 +39,7 @@ const presentFeed = ({ homepage, lastFetchedAt, ...rest }: ListedFeed) => ({
 /** Creates `GET /api/datafeeds` (spec 4.15), equal for all users. */
 export function dataFeedEndpoints({ dataFeeds }: Pick<WebDependencies, 'dataFeeds'>) {
   return [
-    area({ tag: 'Data feeds', auth: person, keyScope: 'agents', limit: LIMITS.agents })({
+    area({ tag: 'Data feeds', auth: person, keyScope: 'agents', limit: LIMITS.dataFeeds })({
       method: 'GET',
       path: '/api/datafeeds',
       operationId: 'readDataFeeds',

@@ -10,6 +10,7 @@ const DAY_MS = 24 * HOUR_MS;
 export const LIMITS = {
   agents: perMinute('agents', 100),
   browse: perMinute('browse', 100),
+  dataFeeds: perMinute('data-feeds', 100),
   provision: perMinute('provision', 5),
   chat: perMinute('chat', 60),
   agent: perMinute('agent', 60),

@@ -26,6 +26,7 @@ afterAll(async () => {
 test.each([
   ['/api/agents', '100', '/api/browse/tree', '100'],
   ['/api/browse/tree', '100', '/api/agents', '100'],
+  ['/api/datafeeds', '100', '/api/agents', '100'],
   ['/api/chat?agentId=none', '60', '/api/agent?agentId=none', '60'],
   ['/api/agent?agentId=none', '60', '/api/chat?agentId=none', '60'],
 ])('a request to %s of %s a minute counts for no request to %s of %s', async (...pair) => {
