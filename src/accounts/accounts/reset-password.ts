@@ -92,8 +92,8 @@ export async function resetPassword(
 }
 
 /**
- * Removes sign-ins and keys of AI providers that an earlier holder may have planted, and wallets whose keys
- * others have, and closes payment sessions, whose ids that holder knows.
+ * Removes sign-ins and keys of AI providers that an earlier holder may have planted, wallets whose keys others have,
+ * and streams of the radio, and closes payment sessions, whose ids that holder knows.
  */
 async function removeForeignAccess(db: TenantTransaction, userId: string): Promise<void> {
   await db.Identity.destroy({ where: { userId } });
@@ -101,5 +101,7 @@ async function removeForeignAccess(db: TenantTransaction, userId: string): Promi
   await db.ProviderKey.destroy({ where: { userId } });
   await db.Wallet.destroy({ where: { userId, [Op.or]: [{ brought: true }, { sealedKey: null }] } });
   await closeSessionsOf(db, userId);
+  // Their sources' passwords are known; the worker ends the sources.
+  await db.query('DELETE FROM radio_streams WHERE user_id = $userId', { userId });
   await db.User.update({ pendingEmail: null }, { where: { id: userId } });
 }

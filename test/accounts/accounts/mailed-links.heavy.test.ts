@@ -415,6 +415,10 @@ describe('a forgotten password', () => {
       });
       const session = await openSession(database.db, 1_000_000n);
       await owner(`UPDATE payment_sessions SET user_id = '${userId}' WHERE id = '${session.id}'`);
+      await owner(
+        `INSERT INTO radio_streams (id, user_id, title, format, password_hash, created_at)
+         VALUES ('${made.here}', '${userId}', 'A stream', 'mp3', repeat('0', 64), now())`,
+      );
       return { ...made, session: session.id };
     }
 
@@ -426,6 +430,7 @@ describe('a forgotten password', () => {
       ),
       wallets: await owner(`SELECT FROM wallets WHERE agent_id IN ('${here}', '${lost}')`),
       session: await owner(`SELECT state FROM payment_sessions WHERE id = '${session}'`),
+      streams: await owner(`SELECT FROM radio_streams WHERE id = '${here}'`),
     });
 
     test('a reset removes them from an account that was never verified', attack, async () => {
@@ -440,6 +445,7 @@ describe('a forgotten password', () => {
         ],
         wallets: [],
         session: [{ state: 'settling' }],
+        streams: [],
       });
       const ada = { ...squatter, cookie: await newSession(squatter.id) };
       expect((await ask(ada, 'GET', '/api/agents')).body.agents).toEqual([]);
@@ -455,9 +461,9 @@ describe('a forgotten password', () => {
       const ada = await verified();
       const own = await plant(ada);
       expect((await reset(await resetTokenFor(ada.email))).status).toBe(200);
-      const { agents, session, wallets } = await found(own);
+      const { agents, session, streams, wallets } = await found(own);
       expect(agents.map(({ desired }) => desired)).toEqual(['running', 'running']);
-      expect([wallets.length, session]).toEqual([2, [{ state: 'active' }]]);
+      expect([wallets.length, session, streams.length]).toEqual([2, [{ state: 'active' }], 1]);
     });
   });
 
