@@ -401,7 +401,9 @@ function anthropicBlock(block: Json, role: string): void {
       );
     case 'image':
       check(role === 'user', 'an image of an assistant');
-      if (block.source.type === 'url') return;
+      if (block.source.type === 'url') {
+        return check(block.source.url.startsWith('https:'), 'Only HTTPS URLs are supported');
+      }
       check(block.source.data !== '', 'image cannot be empty');
       if (block.source.data.startsWith('iVBORw0KGgo')) {
         check(block.source.media_type === 'image/png', 'the image appears to be a image/png image');

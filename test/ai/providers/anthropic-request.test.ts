@@ -129,15 +129,18 @@ describe('messages', () => {
     });
   });
 
-  test('an image of an earlier turn that Anthropic refuses becomes a text', () => {
-    const image = { type: 'image_url', image_url: { url: 'data:image/heic;base64,AAAA' } };
-    const messages = sentMessages(
-      { role: 'user', content: [image] },
-      { role: 'assistant', content: 'A cat' },
-      HELLO,
-    );
-    expect(messages[0].content[0].text).toMatch(/image was left out/);
-  });
+  test.each(['data:image/heic;base64,AAAA', 'http://example.com/a.png'])(
+    'an image of an earlier turn that Anthropic refuses becomes a text: %s',
+    (url) => {
+      const image = { type: 'image_url', image_url: { url } };
+      const messages = sentMessages(
+        { role: 'user', content: [image] },
+        { role: 'assistant', content: 'A cat' },
+        HELLO,
+      );
+      expect(messages[0].content[0].text).toMatch(/image was left out/);
+    },
+  );
 
   test("an assistant's refusal is sent as text", () => {
     const content = [{ type: 'refusal', refusal: 'I will not.' }];
@@ -201,6 +204,7 @@ describe('images', () => {
     'a.png',
     'file:///etc/passwd',
     'https://',
+    'http://example.com/a.png',
     'data:',
     'data:image/png;base64,',
     'data:image/png,rawtext',

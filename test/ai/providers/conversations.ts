@@ -49,6 +49,7 @@ const IMAGES = [
   'data:image/gif;base64,R0lGODlh',
   'data:image/jpg;base64,/9j/4AAQ',
   'data:image/jpeg;base64,iVBORw0KGgo=',
+  'http://example.com/a.png',
 ];
 const TEXTS = ['Hello', ' ', '\n\n', '', 'a\u0000b', 'Grüße 世界', '{"degrees":21}', '[1]'];
 const ARGUMENTS = [

@@ -1,11 +1,10 @@
 import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
 import { unsupported } from './errors.js';
-import { imageSource, MEDIA_TYPES } from './image.js';
+import { imageSource, isTaken } from './image.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
 import {
   beginOfTurn,
   CONTINUE,
-  hasTypeOf,
   isBlank,
   isLenient,
   NO_TEXT,
@@ -46,7 +45,7 @@ export function toConversation(request: ChatRequest, thinks: boolean): Conversat
   let results: Block[] | undefined;
   for (const [at, message] of messages.entries()) {
     const content = isLenient(message, at, current)
-      ? withReadImages(message.content, (part) => hasTypeOf(MEDIA_TYPES, part))
+      ? withReadImages(message.content, isTaken)
       : message.content;
     if (message.role === 'tool') {
       if (!results) turns.push({ role: 'user', content: (results = []) });
