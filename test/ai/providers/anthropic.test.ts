@@ -436,6 +436,16 @@ describe('error', () => {
     });
   });
 
+  test('an account without credit is reported as bad_key, so that another provider is tried', () => {
+    const without = (message: string) =>
+      read(400, { type: 'error', error: { type: 'invalid_request_error', message } });
+    const words =
+      'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to ' +
+      'upgrade or purchase credits.';
+    expect(without(words)).toMatchObject({ failure: 'bad_key', status: 400 });
+    expect(without(`messages.0: ${words}`)).toMatchObject({ failure: 'bad_request' });
+  });
+
   test('an error has the wait from Retry-After', () => {
     const headers = { 'retry-after': '7' };
     expect(read(429, errorBody('rate_limit_error'), headers).retryAfterMs).toBe(7_000);

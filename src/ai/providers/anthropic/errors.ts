@@ -27,10 +27,14 @@ const ACCOUNT_CODES: ReadonlySet<string> = new Set([
   'organization_on_hold',
 ]);
 
+/** Words about an account without credit, which has neither a type nor a code of its own. */
+const NO_CREDIT = /^Your credit balance is too low\b/;
+
 const errorBody = z.object({
   type: z.literal('error'),
   error: z.object({
     type: z.string(),
+    message: z.string().optional().catch(undefined),
     details: z.object({ error_code: z.string().nullish() }).nullish(),
   }),
 });
@@ -53,7 +57,7 @@ export function unsupported(): ProviderError {
 function saidFailure(body: unknown): ProviderFailure | undefined {
   const read = errorBody.safeParse(body);
   if (!read.success) return undefined;
-  const { type, details } = read.data.error;
-  if (ACCOUNT_CODES.has(details?.error_code ?? '')) return 'bad_key';
+  const { type, details, message = '' } = read.data.error;
+  if (ACCOUNT_CODES.has(details?.error_code ?? '') || NO_CREDIT.test(message)) return 'bad_key';
   return FAILURE_OF_TYPE.get(type);
 }
