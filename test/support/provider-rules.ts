@@ -4,8 +4,8 @@ import type { ProviderName } from '../../src/ai/completion/provider-names.js';
 // Requests and answers of other programs have any form; each rule checks what it reads.
 type Json = ReturnType<typeof JSON.parse>;
 
-/** A server whose rules are known; `own` is any server at `OPENAI_BASE_URL`. */
-export type ServerName = ProviderName | 'own';
+/** A server whose rules are known; `own` is any server at `OPENAI_BASE_URL`, and `mistral` one of these. */
+export type ServerName = ProviderName | 'own' | 'mistral';
 
 /** Returns the reason for which the real provider refuses a request; undefined if it takes the request. */
 export function refusal(server: ServerName, model: string, body: Json): string | undefined {
@@ -114,8 +114,8 @@ const RULES: Readonly<Record<ServerName, (model: string, body: Json) => void>> =
     if (!reasons) check(body.reasoning_effort === undefined, 'reasoning_effort is not supported');
     openAiFormat(body, { ...OPENAI, images: reasons, jsonAsked: true });
   },
-  own: (_model, body) =>
-    openAiFormat(body, { ...OPENAI, developer: false, properties: false, cacheControl: true }),
+  own: (_model, body) => openAiFormat(body, OWN),
+  mistral: (_model, body) => openAiFormat(body, { ...OWN, ids: /^[a-zA-Z0-9]{9}$/ }),
   openrouter: (model, body) => {
     only(body, [...FIELDS, 'reasoning', 'include_reasoning', 'top_k', 'verbosity'], 'body');
     const marked = JSON.stringify(body).match(/"cache_control":/g) ?? [];
@@ -220,7 +220,10 @@ const OPENAI = {
   name: ['name'] as readonly string[],
   assistant: ['name', 'refusal', 'tool_calls', 'function_call'] as readonly string[],
   tool: ['tool_call_id'] as readonly string[],
+  ids: /^.{1,40}$/,
 };
+
+const OWN = { ...OPENAI, developer: false, properties: false, cacheControl: true };
 
 /** Checks instructions as MiniMax does. */
 function oneInstruction({ messages }: Json): void {
@@ -291,7 +294,7 @@ function calls(made: Json, rules: typeof OPENAI): string[] {
   for (const call of made) {
     only(call, ['id', 'type', 'function'], 'tool call');
     check(typeof call.id === 'string' && call.id !== '', 'an id is missing');
-    check(call.id.length <= 40, 'an id is too long');
+    check(rules.ids.test(call.id), `the id of a call must match ${rules.ids.source}`);
     check(/^[\w-]{1,64}$/.test(call.function.name), 'function.name');
     check(call.type === 'function', 'type');
     check(!rules.jsonArguments || jsonObject(call.function.arguments), 'arguments are not JSON');

@@ -20,6 +20,7 @@ export const MODELS: Readonly<Record<ServerName, readonly string[]>> = {
   groq: ['openai/gpt-oss-120b', 'meta-llama/llama-4-scout-17b-16e-instruct'],
   openai: ['gpt-6-luna', 'gpt-6.1-sol', 'gpt-4'],
   own: ['some-model'],
+  mistral: ['mistral-large-latest', 'a-fine-tuned-model'],
   openrouter: [
     ...['openai/gpt-6-luna', 'openai/gpt-oss-120b', 'anthropic/claude-opus-4.6'],
     ...['google/gemini-3.8-flash', 'google/gemini-2.5-flash', 'minimax/minimax-m3'],
@@ -27,13 +28,19 @@ export const MODELS: Readonly<Record<ServerName, readonly string[]>> = {
   minimax: ['MiniMax-M3', 'MiniMax-M2.5'],
 };
 
+/** Addresses of servers at `OPENAI_BASE_URL`. */
+const OWN_SERVERS: Partial<Record<ServerName, string>> = {
+  own: 'http://127.0.0.1:1/v1',
+  mistral: 'https://api.mistral.ai/v1',
+};
+
 // The record's own keys.
 export const SERVERS = Object.keys(MODELS) as ServerName[];
 
 /** Returns the reason for which a server refuses what is sent to it for a request. */
 export function refusedBy(server: ServerName, model: string, given: ChatBody): string | undefined {
-  const name: ProviderName = server === 'own' ? 'openai' : server;
-  const baseUrl = server === 'own' ? 'http://127.0.0.1:1/v1' : PROVIDER_BASE_URLS[name];
+  const name: ProviderName = server === 'own' || server === 'mistral' ? 'openai' : server;
+  const baseUrl = OWN_SERVERS[server] ?? PROVIDER_BASE_URLS[name];
   const { stream, ...body } = given;
   const supported = { ...supportedRequest(body), model, ...(stream === true && { stream }) };
   const request = withOutputBound(supported, { maxOutput: 64_000, isHeld: false });

@@ -37,7 +37,7 @@ const REFUSED_IN_IDS = /[^a-zA-Z0-9_-]/g;
  */
 export function toConversation(request: ChatRequest, thinks: boolean): Conversation {
   const { model } = request;
-  const messages = withToolCalls(withJsonAsked(request), { inIds: REFUSED_IN_IDS });
+  const messages = withToolCalls(withJsonAsked(request), { refusedInIds: REFUSED_IN_IDS });
   const current = beginOfTurn(messages);
   const system: Block[] = [];
   const turns: Turn[] = [];

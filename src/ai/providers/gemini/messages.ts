@@ -55,7 +55,7 @@ export function toContents({ model, messages: given }: Pick<ChatRequest, 'model'
   readonly contents: readonly Content[];
   readonly systemInstruction: { readonly parts: readonly Part[] } | undefined;
 } {
-  const messages = withToolCalls(given, { inNames: REFUSED_IN_NAMES });
+  const messages = withToolCalls(given, { refusedInNames: REFUSED_IN_NAMES });
   const current = beginOfTurn(messages);
   const system: Part[] = [];
   const contents: Content[] = [];

@@ -25,7 +25,8 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 /** Returns the messages in the form that the server takes. */
 export function messagesFor(rules: ServerRules, request: ChatRequest): ChatMessage[] {
   const { model } = request;
-  const all = withToolCalls(rules.requiresJsonAsked ? withJsonAsked(request) : request.messages);
+  const asked = rules.requiresJsonAsked ? withJsonAsked(request) : request.messages;
+  const all = withToolCalls(asked, rules.callForm(model));
   const given = rules.takesOneInstruction(model) ? withOneInstruction(all) : all;
   const current = beginOfTurn(given);
   const sent: ChatMessage[] = [];

@@ -3,6 +3,7 @@ import { PROVIDER_BASE_URLS, type ProviderName } from '../../completion/provider
 import type { ChatRequest } from '../../completion/completion.js';
 import { withoutFields } from '../shared/fields.js';
 import { isFromAnthropic } from '../shared/reasoning.js';
+import type { CallForm } from '../shared/tool-calls.js';
 import { isObject } from '../../../lib/json.js';
 
 /** The parts of OpenAI's format that a server takes; servers differ, and most refuse what they do not know. */
@@ -23,6 +24,7 @@ export interface ServerRules {
   readonly messageFields: Readonly<Record<string, readonly string[]>>;
   /** Fields of a tool call that only some servers know. */
   readonly callFields: readonly string[];
+  readonly callForm: (model: string) => CallForm;
   /** The entries of `reasoning_details` that the server takes. */
   readonly takesDetail: (detail: unknown) => boolean;
   readonly takesImages: (model: string) => boolean;
@@ -52,12 +54,18 @@ const openai: ServerRules = {
     tool: ['tool_call_id'],
   },
   callFields: [],
+  callForm: () => ({}),
   takesDetail: () => false,
   takesImages: (model) => !/^gpt-(?:3\.5|4(?:-\d{4}|-32k)?$)/.test(model),
   takesOneInstruction: () => false,
   requiresSignature: () => false,
   withSettings: forOpenAiModel,
 };
+
+/** Mistral takes ids of exactly nine letters or digits, as do other servers by the templates of its models. */
+const MISTRAL_CALLS: CallForm = { idLength: 9 };
+
+const MISTRAL_MODEL = /(?:mis|minis|magis|devs|codes)tral|mixtral|pixtral/i;
 
 /** A server at `OPENAI_BASE_URL`, which may be any: only what the format has from its beginning is sent. */
 const ownServer: ServerRules = {
@@ -66,9 +74,15 @@ const ownServer: ServerRules = {
   takesCacheControl: true,
   requiresProperties: false,
   requiresJsonAsked: false,
+  callForm: (model) => (MISTRAL_MODEL.test(model) ? MISTRAL_CALLS : {}),
   takesImages: () => true,
   withSettings: (request) => request,
 };
+
+/** Mistral's service, whatever the name of the model. */
+const mistral: ServerRules = { ...ownServer, callForm: () => MISTRAL_CALLS };
+
+const IS_MISTRAL = /^https?:\/\/(?:[\w-]+\.)*mistral\.ai(?:[:/]|$)/i;
 
 /** Services that refuse a turn with tools without the reasoning that they gave out. */
 const ownServerWithReasoning: ServerRules = {
@@ -97,6 +111,7 @@ const openrouter: ServerRules = {
     tool: ['tool_call_id', 'name'],
   },
   callFields: [],
+  callForm: () => ({}),
   takesDetail: (detail) => !isFromAnthropic(detail) && !isFromMiniMax(detail),
   takesImages: (model) => !/gpt-oss|\/gpt-4$|\/gpt-3|minimax-m2/.test(model),
   takesOneInstruction: (model) => model.startsWith('minimax/'),
@@ -122,6 +137,7 @@ const groq: ServerRules = {
   requiresJsonAsked: true,
   messageFields: { assistant: CALLS, tool: ['tool_call_id'], function: ['name'] },
   callFields: [],
+  callForm: () => ({}),
   takesDetail: () => false,
   takesImages: (model) => /llama-4|vision|scout|maverick|-vl\b/.test(model),
   takesOneInstruction: () => false,
@@ -142,6 +158,7 @@ const minimax: ServerRules = {
     tool: ['tool_call_id'],
   },
   callFields: [],
+  callForm: () => ({}),
   takesDetail: isFromMiniMax,
   takesImages: (model) => !/^minimax-(?:m1|m2|text)/i.test(model),
   takesOneInstruction: () => true,
@@ -160,6 +177,7 @@ export function rulesOf(name: ProviderName, baseUrl: string): ServerRules {
       return minimax;
     default:
       if (baseUrl === PROVIDER_BASE_URLS.openai) return openai;
+      if (IS_MISTRAL.test(baseUrl)) return mistral;
       return NEEDS_REASONING.test(baseUrl) ? ownServerWithReasoning : ownServer;
   }
 }

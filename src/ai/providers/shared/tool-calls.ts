@@ -12,10 +12,12 @@ const MAX_NAME_LENGTH = 64;
 /** Content of a result that the client does not give: it broke off the call, or cut the conversation. */
 const NO_RESULT = '(no result)';
 
-/** Characters that a provider refuses in tool calls. */
-export interface RefusedInCalls {
-  readonly inIds?: RegExp;
-  readonly inNames?: RegExp;
+/** The form of tool calls at a provider. */
+export interface CallForm {
+  readonly refusedInIds?: RegExp;
+  readonly refusedInNames?: RegExp;
+  /** Letters and digits of an id, if the provider takes no other ids. */
+  readonly idLength?: number;
 }
 
 /**
@@ -24,9 +26,9 @@ export interface RefusedInCalls {
  */
 export function withToolCalls(
   messages: readonly ChatMessage[],
-  refused: RefusedInCalls = {},
+  form: CallForm = {},
 ): ChatMessage[] {
-  const ids = new CallIds(refused.inIds);
+  const ids = new CallIds(form);
   const withIds = messages.map((message) => {
     if (message.role === 'tool') return withResult(message, ids);
     if (message.role !== 'assistant' || !('tool_calls' in message)) return message;
@@ -36,7 +38,7 @@ export function withToolCalls(
     if (!Array.isArray(calls)) return message;
     if (calls.length === 0) return others;
     ids.beginTurn();
-    const sent = calls.map((call: unknown) => withCall(call, ids, refused.inNames));
+    const sent = calls.map((call: unknown) => withCall(call, ids, form.refusedInNames));
     return { ...withSentIds(others, calls, sent), tool_calls: sent };
   });
   return withResults(withIds);
@@ -126,14 +128,14 @@ export function parseObject(json: string): JsonObject | undefined {
 
 /** The ids under which a provider receives the calls of a conversation. */
 class CallIds {
-  readonly #refused: RegExp | undefined;
+  readonly #form: CallForm;
   readonly #used = new Set<string>();
   /** The sent ids by the given one; several if calls of one turn share an id. */
   readonly #sent = new Map<unknown, string[]>();
   #ofTurn = new Set<unknown>();
 
-  constructor(refused: RegExp | undefined) {
-    this.#refused = refused;
+  constructor(form: CallForm) {
+    this.#form = form;
   }
 
   beginTurn(): void {
@@ -159,14 +161,23 @@ class CallIds {
   #unused(given: unknown): string {
     const id = typeof given === 'string' ? given : '';
     const short = this.#shortened(id);
-    return short !== '' && !this.#used.has(short) ? short : hashed(`${this.#used.size} ${id}`);
+    return short !== '' && !this.#used.has(short)
+      ? short
+      : this.#hashed(`${this.#used.size} ${id}`);
   }
 
   #shortened(id: string): string {
-    if (id.length > MAX_ID_LENGTH) return hashed(id);
-    return this.#refused ? id.replace(this.#refused, '_') : id;
+    const { idLength, refusedInIds } = this.#form;
+    if (idLength !== undefined) {
+      return id.length === idLength && /^[a-z\d]+$/i.test(id) ? id : this.#hashed(id);
+    }
+    if (id.length > MAX_ID_LENGTH) return this.#hashed(id);
+    return refusedInIds ? id.replace(refusedInIds, '_') : id;
+  }
+
+  #hashed(text: string): string {
+    const { idLength } = this.#form;
+    const hash = createHash('sha256').update(text).digest('hex');
+    return idLength === undefined ? `call_${hash.slice(0, 32)}` : hash.slice(0, idLength);
   }
 }
-
-const hashed = (text: string): string =>
-  `call_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;

@@ -184,6 +184,23 @@ describe('conversation', () => {
     expect(sentTo('groq', AT.baseUrl, ...messages)[1].tool_call_id).toBe(result.tool_call_id);
   });
 
+  test.each([
+    ['https://api.mistral.ai/v1', 'a-fine-tuned-model'],
+    [AT.baseUrl, 'mistralai/Devstral-Small-2507'],
+  ])('ids of calls have nine letters or digits at %s for %s', (baseUrl, model) => {
+    const ids = ['call_1', 'call_1', '', 'D681PevKs', 'fc_'.padEnd(83, '0af')];
+    const messages = [
+      { ...answer, tool_calls: ids.map((id) => ({ ...call, id })) },
+      ...ids.map((id) => ({ role: 'tool', tool_call_id: id, content: 'x' })),
+    ];
+    const [said, ...results] = bodyOf('openai', { ...REQUEST, model, messages }, baseUrl).messages;
+    const sent = said.tool_calls.map(({ id }: { id: string }) => id);
+    for (const id of sent) expect(id).toMatch(/^[a-zA-Z0-9]{9}$/);
+    expect(new Set(sent).size).toBe(ids.length);
+    expect(sent[3]).toBe('D681PevKs');
+    expect(results.map((each: ChatMessage) => each.tool_call_id)).toEqual(sent);
+  });
+
   const calling = (...ids: string[]) => ({
     ...answer,
     tool_calls: ids.map((id) => ({ ...call, id })),
