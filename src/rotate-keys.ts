@@ -258,7 +258,7 @@ function keysOfColumn(
   );
 }
 
-/** Reports whether the row's secret opens, or the row has gone. */
+/** Reports whether the row's secret can be decrypted, or the row was deleted. */
 async function opensRow(
   platform: TenantDatabase,
   box: SecretBox,

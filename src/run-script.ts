@@ -1,7 +1,7 @@
 import { SettingsError } from './platform/environment/settings-error.js';
 import { refuseOperatorKey } from './settings.js';
 
-/** Types of errors whose message alone allows an operator to fix the problem. */
+/** Types of errors whose message is sufficient for an operator to fix the problem. */
 type Expected = abstract new (...args: never[]) => Error;
 
 /** Runs an operator's script; prints the message of an expected error and exits with 1. */

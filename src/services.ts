@@ -176,7 +176,7 @@ export interface ApiServices {
   readonly gateway: Gateway;
   readonly heartbeats: UserHeartbeats;
   readonly hosts: HostOperations;
-  /** True while agents beside this process cannot reach its loopback addresses. */
+  /** True while agents on this machine cannot reach its loopback addresses. */
   readonly isGuarded: () => Promise<boolean>;
   readonly liveLogs: LiveLogs;
   readonly operations: AgentOperations;
@@ -254,7 +254,7 @@ export interface WorkerServices {
   readonly watchdogStore: WatchdogStore;
 }
 
-/** Services of a worker beside a Docker host. */
+/** Services of a worker on the machine of a Docker host. */
 export interface HostServices {
   readonly memorySizes: MemorySizes;
   readonly reconciliation: Reconciliation;

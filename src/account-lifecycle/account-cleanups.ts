@@ -18,10 +18,10 @@ import type { MediaFiles } from '../videos/media-files.js';
 import { removeVideosOf } from '../videos/videos.js';
 import { takeBackReferralCredits } from '../accounts/accounts/referral-credits.js';
 
-/** Agents that one attempt removes; the next attempt continues. */
+/** Maximum number of agents that one attempt removes; the next attempt continues. */
 const MAX_AT_ONCE = 200;
 
-/** Measurements that one attempt removes. */
+/** Maximum number of measurements that one attempt removes. */
 const MAX_SAMPLES = 50_000;
 
 /** Milliseconds for which an unresponsive identity provider can delay an account deletion: a day. */
@@ -186,7 +186,7 @@ const splits = (database: Database): AccountCleanup => ({
   },
 });
 
-/** Ends the holds of referral credits, which nobody could spend any more. */
+/** Ends the holds of referral credits, which can no longer be spent. */
 const referralCredits = (database: Database): AccountCleanup => ({
   name: 'referral credits',
   release: ({ userId }) => takeBackReferralCredits(database, userId),
@@ -209,7 +209,7 @@ const radio = (
   },
 });
 
-/** Cancels videos that are under way, and deletes the files of all. */
+/** Cancels unfinished videos, and deletes the files of all. */
 const videos = (database: Database, media: MediaFiles): AccountCleanup => ({
   name: 'videos',
   async release({ userId }) {

@@ -18,7 +18,7 @@ export class ProcessorEventEffects {
 
   /**
    * Applies an event in one transaction, idempotently.
-   * @returns undefined for an unknown event, `reading` for one about which the processor has to be asked.
+   * @returns undefined for an unknown event, `reading` for one whose details must be read from the processor.
    */
   async apply(id: string): Promise<Applied | undefined> {
     return this.#database.asPlatform().transaction(async (db) => {
@@ -96,7 +96,7 @@ async function outcomeOf(
     checkout.currency === fact.currency;
   const isPaid = fact.isPaid && paymentIntent !== null;
   if (!isOurs || !isPaid) {
-    // A report from before the payment that arrives after it says nothing new.
+    // A report that was sent before the payment but arrives after it contains nothing new.
     if (isOurs && checkout.paidAt !== null) return 'booked';
     await notify(db, event, fact.sessionId);
     return isOurs ? 'unpaid' : 'unmatched';
@@ -117,7 +117,10 @@ async function outcomeOf(
   return 'booked';
 }
 
-/** Books what refunds and disputes have taken back of a paid checkout by now, and pays the user's debt. */
+/**
+ * Books the amount of a paid checkout that refunds and disputes have reversed so far, and pays the user's
+ * debt.
+ */
 async function settle(
   db: TenantTransaction,
   { cents, currency, id, paymentIntent, takenBack: booked, userId }: CheckoutRow,
@@ -149,7 +152,7 @@ async function settle(
   );
 }
 
-/** Notifies operators of a payment that is credited to nobody, once for each `subject`. */
+/** Notifies operators of a payment that cannot be credited, once for each `subject`. */
 async function notify(
   db: TenantTransaction,
   event: ProcessorEventRow,

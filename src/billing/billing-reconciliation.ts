@@ -7,7 +7,7 @@ import type { SubscriptionStates } from './subscription-states.js';
 /** Subscriptions, and checkouts of each table, that one pass reads; the next pass continues. */
 const MAX_READ = 200;
 
-/** Failures after which a pass ends: the processor does not answer. */
+/** Number of failures after which a pass ends: the processor does not answer. */
 const MAX_FAILURES = 3;
 
 /** Minutes after which a checkout has ended: it expires after an hour. */
@@ -41,7 +41,7 @@ interface BillingReconciliationParts {
 export interface BillingReconciled {
   /** Subscriptions that were read, because their period or their grace has ended. */
   readonly subscriptions: number;
-  /** Checkouts that nobody finished, or whose event was lost. */
+  /** Checkouts that were not finished, or whose event was lost. */
   readonly checkouts: number;
   readonly failures: number;
 }

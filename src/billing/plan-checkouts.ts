@@ -5,7 +5,7 @@ import { kindOf, type SoldPlan } from './plan-prices.js';
 import type { ProcessorSubscriptions } from './processor-subscriptions.js';
 import type { SubscriptionStates } from './subscription-states.js';
 
-/** Most checkouts that can be open at a time: 30 a minute expire after an hour. */
+/** Maximum number of checkouts that can be open at a time: 30 a minute expire after an hour. */
 const MAX_OPEN = 1_800;
 
 interface PlanCheckoutsParts {

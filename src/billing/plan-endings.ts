@@ -1,10 +1,10 @@
 import type { Database } from '../platform/database/database.js';
 import type { ProcessorSubscriptions } from './processor-subscriptions.js';
 
-/** Rows of a table that one call ends; the next call continues. */
+/** Maximum number of rows of a table that one call ends; the next call continues. */
 const MAX_ENDED = 1_000;
 
-/** A checkout without a session is being made, or was never shown to anybody. */
+/** A checkout without a session is being created, or was never shown to its user. */
 const CHECKOUTS = `
   SELECT id, session_id AS "sessionId", created_at > now() - interval '2 minutes' AS "isNew"
     FROM subscription_checkouts

@@ -12,7 +12,7 @@ interface ProcessorReadingsParts {
   readonly states: Pick<SubscriptionStates, 'synchronize'>;
 }
 
-/** Applies the events for which the payment processor has to be asked. */
+/** Applies the events whose details must be read from the payment processor. */
 export class ProcessorReadings {
   readonly #parts: ProcessorReadingsParts;
 

@@ -18,7 +18,7 @@ import type { BillingSettings } from './settings.js';
 
 const NO_ANSWER = 'The payment processor did not answer: retry later';
 
-/** Open invoices of a subscription that are read. */
+/** Maximum number of open invoices of a subscription that are read. */
 const MAX_INVOICES = 100;
 
 /** The checkout of a plan to make. */
@@ -189,7 +189,7 @@ export class ProcessorSubscriptions {
       );
       return checkoutState(expired);
     } catch (error) {
-      // It may have been paid since.
+      // The checkout may have been paid since.
       const now = await this.readCheckout(sessionId);
       if (now?.status === 'open') throw error;
       return now;

@@ -4,7 +4,10 @@ import type { Database } from '../platform/database/database.js';
 import type { Processor } from './processor.js';
 import { readEvent, type ProcessorEvent } from './read-event.js';
 
-/** Events of a statement: commits that notify wait for each other, and each statement is one. */
+/**
+ * Maximum number of events in one statement. Larger batches need fewer commits, and commits with a
+ * notification wait for each other.
+ */
 const MAX_BATCH = 200;
 
 /** Receives the payment processor's events, and stores each once. */
@@ -21,12 +24,12 @@ export class ProcessorEvents {
     this.#processor = processor;
   }
 
-  /** Verifies an event and stores what it says, if it needs an action. @throws BadRequestError, ProcessorError */
+  /** Verifies an event and stores it, if it needs an action. @throws BadRequestError, ProcessorError */
   async receive(body: Buffer, signature: string | undefined): Promise<void> {
     await this.store(await this.#processor.verify(body, signature));
   }
 
-  /** Stores what an event of the processor says, if the event needs an action. */
+  /** Stores an event of the processor, if it needs an action. */
   async store(json: unknown): Promise<void> {
     const event = readEvent(json);
     if (event) await this.#batches.add(event);

@@ -14,7 +14,7 @@ import { PLAN_LIMITS, STORAGE_LIMITS, type Plan, type StoragePlan } from '../typ
 /** The secret key for which `npm start` starts a stand-in for the payment processor. */
 export const LOCAL_KEY = 'local';
 
-/** Most secrets of webhooks at a time: the old one and the new one. */
+/** Maximum number of secrets of webhooks at a time: the old one and the new one. */
 const MAX_SECRETS = 2;
 
 const secrets = textAs('one secret, or two separated by a comma', (value) => {

@@ -33,7 +33,7 @@ interface State {
   readonly periodEnd: Date;
   /** Null if the plan holds until the end of its period. */
   readonly holdsUntil: Date | null;
-  /** Null while the processor may still ask for a payment. */
+  /** Null while the processor may still request a payment. */
   readonly endedAt: Date | null;
 }
 
@@ -105,7 +105,7 @@ export class SubscriptionStates {
   }
 }
 
-/** Returns the state that a subscription gives to its row; undefined if it needs no row. */
+/** Returns the state to store for a subscription; undefined if it needs no row. */
 function stateOf(
   read: ProcessorSubscription,
   { kind, plan: before }: { readonly kind: SubscriptionKind; readonly plan: SoldPlan },
@@ -165,9 +165,10 @@ const WRITE = `
                           THEN subscriptions.updated_at ELSE now() END`;
 
 /**
- * Ends the hold of a subscription that the processor does not know, once its time is over. The processor keeps
- * its subscriptions, so that its key is probably of another account: operators are notified, a paid plan holds
- * until its time, and a later event of the right account restores the row.
+ * Ends the plan of a subscription that is unknown to the processor, once its paid period is over. The
+ * processor never deletes subscriptions, so the configured key probably belongs to another account: operators
+ * are notified, a paid plan stays valid until its period ends, and a later event of the right account
+ * restores the row.
  */
 async function lapse(db: TenantTransaction, id: string, at: string): Promise<void> {
   const known = await db.query(

@@ -15,7 +15,7 @@ const STATUSES = [
 const OPEN = ['needs_response', 'under_review'];
 
 /**
- * Returns the cents of a payment that were taken back: by refunds that reached the buyer, and by open or lost
+ * Returns the reversed cents of a payment: by refunds that reached the buyer, and by open or lost
  * disputes; at most `paid`. The result does not depend on the order of the facts, nor on repetitions.
  */
 export function takenBack(facts: readonly DatedFact[], paid: number): number {

@@ -7,13 +7,13 @@ import { dailyMessagesUsedUp } from './daily-messages.js';
 import { digestOf, type PreparedMessage } from './bus-message.js';
 import { messageContext } from './sealed-contexts.js';
 
-/** Messages that an agent takes in an hour. */
+/** Maximum number of messages that an agent accepts in an hour. */
 export const MAX_AN_HOUR = 600;
 
-/** Bytes of the stored messages of an owner, as sender and as recipient. */
+/** Maximum number of bytes of the stored messages of an owner, as sender and as recipient. */
 export const MAX_STORED_BYTES = 256 * 1024 * 1024;
 
-/** Seconds until a request may succeed for which messages of an hour, or stored ones, have to go. */
+/** `Retry-After` in seconds of a request over the hourly or the storage limit. */
 const RETRY_AFTER_S = 60;
 
 interface Parts {
@@ -21,7 +21,7 @@ interface Parts {
   readonly secrets: SecretBox;
 }
 
-/** The owner of a sender, with the plan of the moment. */
+/** The owner of a sender, with the current plan. */
 export interface MessageOwner extends Pick<Entitlement, 'userId' | 'isAdmin'> {
   readonly plan: Plan | undefined;
 }

@@ -16,7 +16,7 @@ const TO_ONE_HOST = 10;
 const MAX_WAITING_FOR_HOST = 10;
 const MAX_WAIT_MS = 5_000;
 
-/** Dead letters in a row after which a webhook is paused. */
+/** Number of dead letters in a row after which a webhook is paused. */
 export const MAX_DEAD_IN_ROW = 20;
 
 /** The header of each delivery that names the message. */
@@ -69,7 +69,7 @@ interface Parts {
   readonly outbound: Pick<OutboundClient, 'post'>;
 }
 
-/** The steps of a message's delivery. Each may be repeated. */
+/** The steps of a message's delivery. Each is idempotent. */
 export class BusDelivery {
   readonly #parts: Parts;
   readonly #hosts = new FairLimiter({
@@ -87,7 +87,7 @@ export class BusDelivery {
     this.#parts = parts;
   }
 
-  /** Gives a message to the service of its action, once. */
+  /** Passes a message to the service of its action, once. */
   route(id: string): Promise<void> {
     const { database, secrets } = this.#parts;
     return routeMessage(database, secrets, id);
@@ -203,7 +203,7 @@ export class BusDelivery {
   }
 }
 
-/** Returns the status that a receiver's answer gives to a message; undefined to try again. */
+/** Returns the status of a message after a receiver's answer; undefined to retry. */
 function endOf(status: number): 'delivered' | 'dead' | undefined {
   if (status >= 200 && status <= 299) return 'delivered';
   return status === 410 ? 'dead' : undefined;

@@ -76,10 +76,10 @@ export interface ReceivedMessage extends Pick<
   readonly createdAt: Date;
 }
 
-/** Most bytes of a page of messages. */
+/** Maximum bytes of a page of messages. */
 const MAX_PAGE_BYTES = 1024 * 1024;
 
-/** The messages that came for agents, for agents that fetch them. */
+/** The received messages of agents, for agents that fetch them. */
 export class BusInbox {
   readonly #database: Database;
   readonly #secrets: SecretBox;

@@ -12,7 +12,7 @@ import type { Plan } from '../types/plans.js';
 import type { BusAcceptance } from './bus-acceptance.js';
 import { busText, prepared, type BusMessage } from './bus-message.js';
 
-/** Seconds by which a message's timestamp may differ from the clock, either way. */
+/** Maximum number of seconds by which a message's timestamp may differ from the clock, either way. */
 const MAX_AGE_S = 300;
 
 /** Gas of a contract that verifies a signature. */

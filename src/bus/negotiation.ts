@@ -25,8 +25,8 @@ export interface Step {
 }
 
 /**
- * Returns the step of an action; undefined for an action that is no step. The party that did not take the last
- * step accepts, counters or declines; either cancels.
+ * Returns the step of an action; undefined for an action that is no step. Only the party that did not make
+ * the last step may accept, counter or decline; either party may cancel.
  *
  * @param thread undefined if there is none yet.
  */

@@ -5,7 +5,7 @@ import type { BusMessage } from './bus-message.js';
 import { stepOf } from './negotiation.js';
 import { messageContext, threadContext } from './sealed-contexts.js';
 
-/** Most characters of an id of a booking or a post, of a channel, and of a term. */
+/** Maximum number of characters of an id of a booking or a post, of a channel, and of a term. */
 const MAX_LENGTH = 256;
 
 interface Stored {
@@ -23,7 +23,10 @@ interface Routed extends BusMessage {
   readonly toUser: string;
 }
 
-/** Gives a message to the service of its action, once. A message without the service's fields only passes. */
+/**
+ * Passes a message to the service of its action, once. A message without the service's fields is only
+ * delivered.
+ */
 export async function routeMessage(
   database: Database,
   secrets: SecretBox,
@@ -58,7 +61,7 @@ interface Thread {
   readonly sealedTerms: string;
 }
 
-/** Takes a message's step in the thread of both parties and the booking. */
+/** Makes a message's step in the thread of both parties and the booking. */
 async function negotiate(
   db: TransactionStatements,
   secrets: SecretBox,
@@ -71,7 +74,7 @@ async function negotiate(
     { agent: to, user: toUser },
   ].sort((one, other) => (one.agent < other.agent ? -1 : 1)) as [Party, Party];
   const context = threadContext(a.agent, b.agent, bookingId);
-  // Concurrent messages of both parties take their steps one after the other.
+  // Concurrent messages of both parties are processed one after the other.
   await db.lock(context);
   const key = { agentA: a.agent, agentB: b.agent, bookingId };
   const [thread] = await db.query<Thread>(

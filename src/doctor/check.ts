@@ -5,7 +5,7 @@ import { SettingsError } from '../platform/environment/settings-error.js';
 
 export type Status = 'ok' | 'warning' | 'failure';
 
-/** One line of a report. The text is a sentence, which says what to do unless all is well. */
+/** One line of a report. The text is a sentence; unless all is well, it names the remedy. */
 export interface Finding {
   readonly status: Status;
   readonly text: string;
@@ -54,7 +54,7 @@ export function checkOf<A extends Areas>(
 /** The finding of a check whose settings are wrong. */
 export const NO_SETTINGS = warning('Not checked: its settings are wrong, see "settings".');
 
-/** Runs all checks at once; neither a failed nor a hung one hides the others. */
+/** Runs all checks concurrently; neither a failed nor a hung one hides the others. */
 export async function examine(
   checks: readonly Check[],
   env: Environment,

@@ -16,7 +16,7 @@ export async function checkClock(database: Pick<Database, 'call'>): Promise<Find
   return [clockFinding((row?.now ?? after) - (before + after) / 2, (after - before) / 2)];
 }
 
-/** @param aheadMs milliseconds by which the database is ahead. @param uncertainMs most of its error. */
+/** @param aheadMs milliseconds by which the database is ahead. @param uncertainMs its maximum error. */
 export function clockFinding(aheadMs: number, uncertainMs: number): Finding {
   const least = Math.max(0, Math.abs(aheadMs) - uncertainMs);
   if (least < NAMED_MS) return ok("This machine's clock agrees with that of PostgreSQL.");

@@ -20,7 +20,7 @@ const FEW_NETWORKS = 64;
 
 const areas = { agents: agentSettings, containers: containerSettings, secrets: secretsSettings };
 
-/** Checks the engine beside this process, its runtime, its disk and the pool of agents' networks. */
+/** Checks the engine on this machine, its runtime, its disk and the pool of agents' networks. */
 export const dockerCheck: Check = checkOf('docker', areas, async (settings) => {
   const { dockerHost, runtime } = settings.containers;
   const client = new DockerClient({ dockerHost });

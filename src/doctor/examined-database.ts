@@ -11,7 +11,7 @@ import { failure, NO_SETTINGS, ok, warning, type Check, type Finding } from './c
 /** Connections, enough for the checks that run at the same time. */
 const CONNECTIONS = 4;
 
-/** The database that several checks share, so that a database that is away is named once. */
+/** The database that several checks share, so that an unreachable database is reported once. */
 export class ExaminedDatabase {
   readonly #opened: { readonly database: Database; readonly place: string } | undefined;
   readonly #state: Promise<'usable' | 'away' | 'unfit'>;

@@ -5,7 +5,9 @@ import type { Database } from '../platform/database/database.js';
 import { readAreas, type Environment } from '../platform/environment/read.js';
 import { failure, ok, warning, type Finding } from './check.js';
 
-/** Checks by the reports of all workers that their hosts take agents, and that agents' networks are guarded. */
+/**
+ * Checks by the reports of all workers that their hosts accept agents, and that agents' networks are guarded.
+ */
 export async function checkHosts(database: Database, env: Environment): Promise<Finding[]> {
   const hosts = await hostDetails(database);
   const { egress } = readAreas({ agents: agentSettings }, env).agents;

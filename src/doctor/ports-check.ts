@@ -38,9 +38,10 @@ interface Port {
 }
 
 /**
- * Makes the check that no other program has a port of ours, and that agents' gateways have one.
+ * Makes the check that no other program uses one of our ports, and that ports are free for agents' gateways.
  *
- * @param runs false if no process of the platform runs here, so that every taken port is one of another program.
+ * @param runs false if no process of the platform runs here, so that another program must be using every
+ * occupied port.
  */
 export const portsCheck = (runs: boolean): Check =>
   checkOf('ports', areas, async (settings) => {

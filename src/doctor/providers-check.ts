@@ -8,7 +8,7 @@ import {
 import { aiSettings } from '../ai/routing/settings.js';
 import { checkOf, failure, ok, warning, type Check, type Finding } from './check.js';
 
-/** Asks each configured provider once with its key, and checks that a model is available. */
+/** Queries each configured provider once with its key, and checks that a model is available. */
 export const providersCheck: Check = checkOf('providers', { ai: aiSettings }, async ({ ai }) => {
   const report = await checkProviders(ai, pino({ level: 'silent' }));
   return [...report.providers.map(findingOf), ...modelFindings(report)];

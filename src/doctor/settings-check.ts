@@ -3,7 +3,7 @@ import { readAreas, type Environment } from '../platform/environment/read.js';
 import { SettingsError } from '../platform/environment/settings-error.js';
 import { failure, ok, warning, type Check, type Finding } from './check.js';
 
-/** Variables that one process alone may have. */
+/** Variables that only one process may have. */
 const FOREIGN: Readonly<Record<string, string>> = {
   DATABASE_OWNER_URL: 'scripts/migrate.js alone may have it, and no API or worker starts with it',
   OPERATOR_PRIVATE_KEY: 'the process of payments alone may have it, and no other starts with it',

@@ -20,7 +20,7 @@ const LEASE_S = 15;
 const WAIT_MS = (LEASE_S - 1) * 1_000;
 const PAUSE_MS = 250;
 
-/** Letters of a validator that is kept. */
+/** Maximum number of letters of a validator that is kept. */
 const MAX_VALIDATOR = 500;
 
 const XML_TYPES = [
@@ -114,7 +114,7 @@ export class DataFeeds {
     return { feed: listed(feed, stored), items, fetchedAt, stale: error !== null };
   }
 
-  /** Fetches the feed if its time has come, and returns what is stored then. */
+  /** Fetches the feed if a fetch is due, and returns the stored content. */
   async #refreshed(feed: DataFeed): Promise<Stored> {
     let stored = await this.#find(feed);
     if (stored.isDue) {
@@ -131,7 +131,7 @@ export class DataFeeds {
     return stored;
   }
 
-  /** Takes the lease for a fetch that is due. Undefined if none is due, or another process fetches. */
+  /** Acquires the lease for a due fetch. Undefined if no fetch is due, or another process fetches. */
   async #claim({ id, refreshSeconds, url }: DataFeed): Promise<Validators | undefined> {
     const [claimed] = await this.#parts.database.asPlatform().query<Validators>(
       `INSERT INTO data_feeds AS f (id, url, reading_until)

@@ -7,14 +7,14 @@ import { parseHtml } from '../pages/parse-html.js';
 import { collapsed, cut } from '../pages/plain-text.js';
 import type { DataFeed } from './feed-list.js';
 
-/** Items of a feed that are kept. */
+/** Maximum number of items of a feed that are kept. */
 export const MAX_ITEMS = 100;
 
 const MAX_TEXT = 500;
 const MAX_SUMMARY = 2_000;
 const MAX_URL = 2_000;
 
-/** Letters of a summary that are read: most of a long one is cut. */
+/** Maximum number of letters of a summary that are parsed: most of a long summary is cut. */
 const MAX_READ = 50_000;
 
 /** Numbers from which a time is in milliseconds: in seconds they are in the year 5138. */

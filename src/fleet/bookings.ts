@@ -14,7 +14,7 @@ export const BOOKING_STATUSES = [
   'settled',
 ] as const satisfies readonly (ThreadState | 'settled')[];
 
-/** A negotiation of two agents, as the owner of one of them sees it. */
+/** A negotiation of two agents, as shown to the owner of one of them. */
 export interface Booking {
   /** The id that the agents gave the booking. */
   readonly id: string;

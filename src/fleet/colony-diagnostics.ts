@@ -1,6 +1,6 @@
 import type { TenantDatabase } from '../platform/database/database.js';
 
-/** Agents that a check names; its count is of all. */
+/** Maximum number of agents that a check names; its count is of all. */
 const MAX_NAMED = 500;
 
 const STALE_AFTER = '5 minutes';

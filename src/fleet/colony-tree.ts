@@ -32,7 +32,7 @@ interface AgentRow extends Omit<ColonyNode, 'children' | 'status'> {
   readonly parentAgentId: string | null;
 }
 
-/** Stands for the parent of a root. */
+/** Placeholder for the parent of a root. */
 const NO_PARENT = '';
 
 /** The oldest agents, and their ancestors, of which the removed ones are kept for a while. */

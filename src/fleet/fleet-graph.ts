@@ -7,11 +7,11 @@ import type { SwarmStatus } from '../types/swarms.js';
 export const MAX_NODES = 500;
 const MAX_EDGES = 5_000;
 
-/** Messages counted, the newest ones that were sent and the newest ones from others. */
+/** Maximum number of messages counted: the newest sent ones, and the newest received ones. */
 const MAX_MESSAGES = 10_000;
 const MESSAGE_DAYS = 30;
 
-/** Newest payouts of splits that are counted. */
+/** Maximum number of newest payouts of splits that are counted. */
 const MAX_PAYOUTS = 5_000;
 
 export const NODE_TYPES = ['agent', 'swarm', 'wallet'] as const;
@@ -119,7 +119,7 @@ export async function fleetGraph(tenant: TenantDatabase, userId: string): Promis
   const own = new Set(nodes.keys());
   for (const { id, name, status } of swarms) add({ id, type: 'swarm', label: name, status });
   for (const { from, fromUser, to, toUser } of messages) {
-    // The other party is known by its id alone.
+    // The other party is known only by its id.
     if (own.has(from) && toUser !== userId) add(externalAgent(to));
     if (own.has(to) && fromUser !== userId) add(externalAgent(from));
   }

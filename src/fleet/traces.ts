@@ -3,7 +3,7 @@ import { NotFoundError } from '../lib/errors.js';
 import type { TenantDatabase } from '../platform/database/database.js';
 import { TRACE_KINDS, TRACE_SOURCES, type TraceKind, type TraceStatus } from './trace-sources.js';
 
-/** A piece of work that a workflow carries out, under the id of its row. */
+/** A piece of work that a workflow runs, under the id of its row. */
 export interface Trace {
   readonly id: string;
   readonly kind: TraceKind;

@@ -7,7 +7,10 @@ import { gatewayAction } from './gateway-action.js';
 
 const MAX_TOKENS = 1_024;
 
-/** Bytes of all messages. A message never has more tokens than bytes, so a call costs less than its price. */
+/**
+ * Maximum number of bytes of all messages. A message never has more tokens than bytes, so a call costs less
+ * than its price.
+ */
 const MAX_BYTES = 16_000;
 const MAX_MESSAGES = 50;
 

@@ -12,7 +12,7 @@ export interface ServiceCall {
 }
 
 /**
- * Calls a service once, with a body by POST; `said` is undefined if the answer is not JSON.
+ * Calls a service once, with a body by POST; `said`, the parsed answer, is undefined if the answer is not JSON.
  * @throws BadGatewayError if the service does not answer or its answer is too long.
  */
 export async function callService({ name, ...call }: ServiceCall) {

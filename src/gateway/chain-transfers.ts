@@ -9,7 +9,7 @@ import { fieldMessage } from '../lib/field-name.js';
 import { formatAmount } from '../types/money.js';
 import { gatewayAction } from './gateway-action.js';
 
-/** @param chain answers for the buyer, so that buyers take turns. */
+/** @param chain is read on behalf of the buyer, so that buyers share it fairly. */
 export const chainTransfers = (chain: ChainFor<'receipt'>) =>
   gatewayAction({
     plugin: 'chain',

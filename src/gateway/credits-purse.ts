@@ -21,7 +21,8 @@ const causesOf = (debit: Debit) => [causeOf(debit), grantedCause(causeOf(debit))
 
 /**
  * Makes a purse of the user's credits, with accounts per user so that no users share a row lock. Granted
- * credits pay first, but not for what others are paid for: that takes bought credits of the age `resaleDelayMs`.
+ * credits pay first, except for actions that pay a third party: those require bought credits of the age
+ * `resaleDelayMs`.
  */
 export function creditsPaymentSource(
   database: Database,

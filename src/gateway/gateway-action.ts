@@ -24,7 +24,10 @@ export interface GatewayAction<Input extends z.ZodType = z.ZodType> {
   readonly description: string;
   /** Base units of one US dollar. */
   readonly price: bigint;
-  /** True if others set and get the price: a buyer names a maximum, and pays with bought credits alone. */
+  /**
+   * True if a third party sets and receives the price: a buyer names a maximum, and pays only with bought
+   * credits.
+   */
   readonly isPricedByOthers?: boolean;
   /** Published as JSON Schema. */
   readonly input: Input;

@@ -4,7 +4,7 @@ import type { Database, FunctionCall } from '../platform/database/database.js';
 import type { PaymentSessionSettings } from '../money/sessions/settings.js';
 import { HOLD_MS, type Debit } from './debits.js';
 
-/** Most debits in one statement; each debit waits for the whole statement. */
+/** Maximum number of debits in one statement; each debit waits for the whole statement. */
 const MAX_TOGETHER = 50;
 
 export interface DoneDebit {
@@ -65,7 +65,7 @@ export class SessionDebits {
   }
 
   /**
-   * Holds or posts a debit; undefined if it has to be retried alone.
+   * Holds or posts a debit; undefined if it has to be retried outside a batch.
    * @throws UnavailableError if the queue is full. After a database error the step may have been done.
    */
   run(step: Step): Promise<DoneDebit | undefined> {

@@ -44,7 +44,7 @@ const extract = z.object({
 
 export interface SummarizerPlace {
   readonly url: string;
-  /** Proves to the summarizer that a buyer's name comes from the platform; without it buyers share one limit. */
+  /** Proves to the summarizer that the platform named the buyer; without it all buyers share one limit. */
   readonly key: string | undefined;
 }
 

@@ -39,7 +39,7 @@ const anyAnswer = z.record(z.string(), z.json());
 
 const health = z.object({ status: z.string().default('ok') }).catchall(z.json());
 
-/** 500: the x402 gateway failed, or sent no valid answer; the caller does not see why. */
+/** 500: the x402 gateway failed, or sent no valid answer; the reason is not shown to the caller. */
 export class X402GatewayError extends ServiceError {
   override readonly name = 'X402GatewayError';
 

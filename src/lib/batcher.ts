@@ -1,6 +1,6 @@
 import { UnavailableError } from './errors.js';
 
-/** Most items that wait for a slow server. */
+/** Maximum number of items that wait for a slow server. */
 const MAX_WAITING = 10_000;
 
 interface Waiting<Item, Result> {

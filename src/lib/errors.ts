@@ -19,7 +19,10 @@ export class ServiceError extends Error {
   }
 }
 
-/** 500 unless the endpoint has another status: an outside resource failed, such as a page; the caller sees why. */
+/**
+ * 500 unless the endpoint has another status: an outside resource failed, such as a page; the reason is shown
+ * to the caller.
+ */
 export class ExternalFaultError extends ServiceError {
   override readonly name: string = 'ExternalFaultError';
 

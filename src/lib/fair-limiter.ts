@@ -3,7 +3,7 @@ import { setBounded } from './bounded-map.js';
 export interface Caller {
   /** The key between which slots are shared fairly: a user, an address, a host. */
   readonly owner: string;
-  /** True for work that somebody waits for; false unless given. */
+  /** True for work whose result a caller awaits; false by default. */
   readonly isUrgent?: boolean;
   /** Ends the wait for a slot. */
   readonly signal?: AbortSignal | undefined;
@@ -15,7 +15,7 @@ export type Release = () => void;
 export interface LimiterBounds {
   /** Slots of all owners together. */
   readonly atOnce: number;
-  /** Slots of one owner; half of all unless given, so that hanging work of one owner blocks nobody else. */
+  /** Slots of one owner; half of all by default, so that hanging work of one owner does not block others. */
   readonly perOwner?: number;
   /** Bounds of the queue; without them, the callers bound it. */
   readonly queue?: QueueBounds;
@@ -49,7 +49,7 @@ interface Owner extends Readonly<Record<Queue, Set<Waiting>>> {
 /** Every fourth slot goes to a caller that is not urgent, so that urgent ones cannot starve the rest. */
 const NOT_URGENT_EVERY = 4;
 
-/** Owners whose last start is remembered; the others go first. */
+/** Maximum number of owners whose last start is remembered; forgotten owners have priority. */
 const MAX_OWNERS = 1_000;
 
 const asError = (reason: unknown): Error =>

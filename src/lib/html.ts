@@ -19,7 +19,7 @@ function textOf(part: HtmlPart): string {
   return String(part).replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
-/** Renders attributes with trusted names: true gives one without a value, false none. */
+/** Renders attributes with trusted names: true renders an attribute without a value, false none. */
 export function attributes(
   given: Readonly<Record<string, string | number | boolean | undefined>>,
 ): Html {

@@ -36,7 +36,10 @@ export class QuotaLimiter {
     this.#message = message ?? 'Too many requests at a time, please wait.';
   }
 
-  /** Takes an amount. @throws TooManyRequestsError if the owner, or all together, would hold too much */
+  /**
+   * Reserves an amount. @throws TooManyRequestsError if the total of the owner, or of all owners, would exceed
+   * its limit
+   */
   take(owner: string, amount = 1, little = this.#little): Release {
     const refusing = this.refusing(owner, amount, little);
     if (refusing === undefined) return this.#hold(owner, amount);
@@ -45,7 +48,7 @@ export class QuotaLimiter {
     throw new TooManyRequestsError(this.#message, limit, undefined, { retryAfter: RETRY_AFTER_S });
   }
 
-  /** Takes an amount; undefined if the owner, or all together, would hold too much. */
+  /** Reserves an amount; undefined if the total of the owner, or of all owners, would exceed its limit. */
   tryTake(owner: string, amount = 1): Release | undefined {
     return this.refusing(owner, amount) === undefined ? this.#hold(owner, amount) : undefined;
   }

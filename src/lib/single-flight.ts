@@ -42,7 +42,7 @@ export class SingleFlight<T> {
     const controller = new AbortController();
     const flight = { promise: work(controller.signal), controller, waiting: 0 };
     this.#flights.set(key, flight);
-    // A caller that comes after the end starts new work.
+    // A caller that arrives after the end starts new work.
     const forget = () => this.#forget(key, flight);
     flight.promise.then(forget, forget);
     return flight;

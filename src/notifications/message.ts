@@ -3,7 +3,7 @@ import { formatAmount } from '../types/money.js';
 import type { PaymentFailure } from '../types/payment.js';
 import type { AgentEvent, PlatformEvent } from '../types/notification.js';
 
-/** Most characters of a reason in a message; the API has the whole text. */
+/** Maximum number of characters of a reason in a message; the API has the whole text. */
 const MAX_REASON_LENGTH = 500;
 
 /** Returns the message for operators; `missed` earlier notifications did not reach this channel. */

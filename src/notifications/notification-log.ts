@@ -3,7 +3,7 @@ import type { Database, TenantTransaction } from '../platform/database/database.
 import type { NotificationChannelName, NotificationRow } from '../platform/database/models.js';
 import type { Notification } from '../types/notification.js';
 
-/** Most messages of one channel in a minute, across all workers. */
+/** Maximum number of messages of one channel in a minute, across all workers. */
 const MAX_PER_MINUTE = 20;
 const MINUTE_MS = 60_000;
 
@@ -118,7 +118,7 @@ async function dueAtOf(
   if (isQueued && row.dueAt > now) return row.dueAt;
   const others = { channel: row.channel, id: { [Op.ne]: row.id } };
   if (isQueued) {
-    // The turn has come or passed, so only actual attempts since count.
+    // The turn has arrived or passed, so only actual attempts since then count.
     const attemptedAt = { [Op.gt]: new Date(now.getTime() - MINUTE_MS) };
     const tried = await db.Notification.count({ where: { ...others, attemptedAt } });
     if (tried < MAX_PER_MINUTE) return now;

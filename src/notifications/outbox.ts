@@ -8,7 +8,7 @@ import type { Notifier } from './notifier.js';
 /** The placeholder agent for events of the platform. */
 export const NO_AGENT = { agentId: '', userId: OPERATOR_USER_ID } as const;
 
-/** Most notifications claimed at a time. */
+/** Maximum number of notifications claimed at a time. */
 const MAX_TOGETHER = 10;
 
 /** Seconds until another process may claim a notification, longer than sending takes. */

@@ -28,7 +28,7 @@ const SHORT_WORDS = setOf(
 /** Words that mark a call to action if the part has no heading. */
 const CALL_WORDS = setOf('cta banner promo');
 
-/** Most letters outside of links in such a short part. */
+/** Maximum number of letters outside of links in such a short part. */
 const LITTLE = 300;
 
 /** Words for bylines and picture captions; a part with a heading is more than these. */
@@ -37,7 +37,7 @@ const LABEL_WORDS = setOf('meta postmeta postmetadata caption captions');
 /** Words that join "sidebar" with its side, like `leftsidebar`. */
 const SIDEBAR = /^sidebar|sidebar$/;
 
-/** Words that mark such a part whatever other words stand beside them. */
+/** Words that mark such a part, regardless of the words beside them. */
 const PLAIN_WORDS = setOf(
   'footer relatedposts related recommended recommendations recommend upsell crosssell crossselling similar suggested share sharing social socials sharedaddy cookie cookies ' +
     'consent gdpr newsletter subscribe subscription signup login disqus ' +
@@ -54,10 +54,10 @@ const PROPERTIES = setOf('offers review reviews aggregaterating comment');
 /** Words for parts that a reader expands. */
 const OPENED_WORDS = setOf('accordion collapse collapsible expandable faq faqs');
 
-/** Words for parts that hold the content, whatever other words stand beside them. */
+/** Words for parts that hold the content, regardless of the words beside them. */
 const CONTENT_WORDS = setOf('article content post entry main story body text code syntax');
 
-/** The BEM modifier after two dashes: it says how a part looks, not what it is. */
+/** The BEM modifier after two dashes: it describes a part's look, not its purpose. */
 const VARIANT = /--[^\s]*/g;
 
 /** Class names that hide only at times, such as `md:hidden` and `overflow-hidden`, not `visually-hidden`. */
@@ -66,7 +66,7 @@ const STATE =
 
 const WORD_ENDS = /[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])/;
 
-/** Most words of an id; longer ids are generated from texts. */
+/** Maximum number of words of an id; longer ids are generated from texts. */
 const ID_WORDS = 4;
 
 /** Returns class names and id as words in lower case, from 500 characters: some are a page long. */
@@ -84,7 +84,7 @@ export function wordsOf({ attribs }: Element): readonly string[] {
     .map((word) => word.toLowerCase());
 }
 
-/** Share of a page's text from which a part is content, whatever its name. */
+/** Share of a page's text from which a part is content, regardless of its name. */
 const MOST = 0.4;
 
 /** Share of a page's text from which a hidden part is content that a script reveals. */
@@ -126,7 +126,7 @@ export function isBoilerplate(element: Element, letters: number, marks: Marks): 
   return !words.some((word) => CONTENT_WORDS.has(word)) && !holdsMain(element);
 }
 
-/** Facts about a page's parts that other elements give. */
+/** Facts about a page's parts that other elements reveal. */
 export interface Marks {
   /** Letters of the page's text outside of links. */
   readonly letters: number;
@@ -142,12 +142,14 @@ export interface Marks {
 
 const COUNTED = /\(\p{Nd}[\p{Nd}.,\s]{0,9}\)\s*$/u;
 
-/** Most elements of each kind that are examined. */
+/** Maximum number of elements of each kind that are examined. */
 const MAX_LINKS = 500;
 const MAX_FIELDS = 20;
 const MAX_NAMED = 5_000;
 
-/** Most letters of a counting link or an email box, and most elements from a field up to its box. */
+/**
+ * Maximum letters of a link with a count or of an email box, and maximum elements from a field up to its box.
+ */
 const BOX = 400;
 const BOX_DEPTH = 20;
 
@@ -199,7 +201,7 @@ export function marksOf(document: Document, weights: Weights): Marks {
   };
 }
 
-/** Least share of a page's text for a discussion to be its content; comments on an article are less. */
+/** Minimum share of a page's text for a discussion to be its content; comments on an article are less. */
 const ALMOST_ALL = 0.5;
 
 /** Letters outside a discussion from which the page is an article with comments. */
@@ -297,7 +299,7 @@ const isOpened = (element: Element, { opened }: Marks): boolean =>
 export const isHidden = (element: Element): boolean =>
   element.attribs['aria-hidden'] === 'true' || isUndisplayed(element);
 
-/** Reports whether the page's markup alone, without its styles, hides an element from everybody. */
+/** Reports whether the page's markup, without its styles, hides an element from everybody. */
 export function isUndisplayed({ attribs }: Element): boolean {
   if ('hidden' in attribs) return true;
   const style = attribs.style;

@@ -20,7 +20,7 @@ export function withoutBoilerplate(blocks: readonly Block[], isShop: boolean): r
   return trimmed(withoutButtons(withoutTeaserLabels(isShop ? said : withoutTeasers(said))));
 }
 
-/** Reports whether the block has letters; a number alone is a counter of votes or replies. */
+/** Reports whether the block has letters; a number without letters is a counter of votes or replies. */
 const isWorded = ({ kind, text }: Block): boolean => kind !== 'paragraph' || /\p{L}/u.test(text);
 
 /** Reports whether the text of a block is a tag, as of a picture that counts readers. */
@@ -95,7 +95,7 @@ function teasersIn(blocks: readonly Block[]): ReadonlySet<Block> {
   return new Set(sections.filter((section, at) => at > end || isTeaser(section, TEASER)).flat());
 }
 
-/** Returns linked lines in one kind of place, which stand for headings of teasers. */
+/** Returns linked lines in one kind of place, which serve as headings of teasers. */
 function linkedHeads(blocks: readonly Block[]): ReadonlySet<Block> {
   const places = new Map<string, Block[]>();
   for (const block of blocks) {
@@ -121,7 +121,7 @@ export function isBelowText(
   return sumOf(blocks.slice(0, Math.max(0, first)).filter(isText)) >= ARTICLE;
 }
 
-/** Least number of teasers with equal labels. */
+/** Minimum number of teasers with equal labels. */
 const ALIKE = 3;
 
 /** Removes authors, dates and counters repeated at each teaser, in one place, so never two in a row. */
@@ -151,7 +151,7 @@ function withoutTeaserLabels(blocks: readonly Block[]): readonly Block[] {
 
 const isTeaserHead = ({ kind, links }: Block): boolean => kind === 'heading' && links.size > 0;
 
-/** Most letters of a label. */
+/** Maximum number of letters of a label. */
 const LABEL = 40;
 
 function placeOf({ region: { element, parent } }: Block): string {
@@ -176,7 +176,7 @@ const isTab = ({ kind, links, text }: Block): boolean =>
   weightOf(text) < LABEL &&
   [...links].every((link) => link.startsWith('#'));
 
-/** Most labels; more lines without a sentence are verse or another kind of list. */
+/** Maximum number of labels; more lines without a sentence are verse or another kind of list. */
 const MAX_LABELS = 6;
 
 /** Removes short blocks around the headline, up to the first long text, and after the last sentence. */
@@ -206,7 +206,7 @@ const isTail = (block: Block | undefined): boolean =>
 const isCredit = ({ kind, text }: Block): boolean =>
   kind === 'paragraph' && text.includes('©') && weightOf(text) < LONG;
 
-/** Most links in a row that may belong to the text. */
+/** Maximum number of links in a row that may belong to the text. */
 const FEW_LINKS = 2;
 
 /** Returns the end of a run of links, including the prices between them. */
@@ -231,7 +231,7 @@ function isList(run: readonly Block[]): boolean {
 const announces = (block: Block | undefined): boolean =>
   block?.kind === 'paragraph' && /[:：]$/.test(block.text);
 
-/** Reports whether the block is a heading, or a word or two in its place. */
+/** Reports whether the block is a heading, or one or two words that serve as a heading. */
 const isHead = (block: Block | undefined): boolean =>
   block?.kind === 'heading' ||
   (block?.kind === 'paragraph' && weightOf(block.text) < 40 && !/[.!?。！？]$/.test(block.text));

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Longest caching time in milliseconds, whatever a page allows. */
+/** Longest caching time in milliseconds, regardless of what a page allows. */
 const MAX_MS = 5 * 60_000;
 
 /** Returns an answer's lifetime in ms by its headers: 0 without `Cache-Control` or if private. */

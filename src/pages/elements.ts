@@ -86,7 +86,7 @@ export const textOf = (
   unread: (element: Element) => boolean = isUnread,
 ): string => [...piecesOf(element, unread)].join('');
 
-/** Most nodes of a short text. */
+/** Maximum number of nodes of a short text. */
 const FEW_NODES = 2_000;
 
 /** Returns an element's text; undefined if the element has too many nodes or more than `most` letters. */
@@ -126,11 +126,11 @@ export function isOfNumbers(element: Element): boolean {
 export const isUnread = (element: Element): boolean =>
   UNREAD.has(element.name) || isPermalink(element);
 
-/** Most letters of a sign, and of a link from a heading to itself. */
+/** Maximum number of letters of a sign, and of a link from a heading to itself. */
 const SIGN = 2;
 const SELF_LINK = 80;
 
-/** Most elements from a link up to its heading, and most nodes of the heading that are examined. */
+/** Maximum elements from a link up to its heading, and maximum nodes examined in the heading. */
 const NEAR = 3;
 const NODES = 50;
 

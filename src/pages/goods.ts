@@ -3,20 +3,20 @@ import { weightOf } from './plain-text.js';
 
 const AMOUNT = /\p{Sc}\s?\p{Nd}|\p{Nd}\s?(?:\p{Sc}|[円元원])/u;
 
-/** Least number of goods on a shop's page; fewer may be suggestions beside another product. */
+/** Minimum number of goods on a shop's page; fewer may be suggestions beside another product. */
 const MANY = 4;
 
 /** Blocks below a headline in which its price is searched. */
 const NEAR = 12;
 
-/** Most letters of a product's name, and of a price. */
+/** Maximum number of letters of a product's name, and of a price. */
 const NAME = 120;
 const PRICE = 80;
 
 export const isPrice = ({ text }: Block): boolean =>
   text.length < PRICE && AMOUNT.test(text) && weightOf(text) < PRICE;
 
-/** Most elements from a price outwards to the one that contains the name. */
+/** Maximum number of elements from a price outwards to the one that contains the name. */
 const DEEP = 4;
 
 /**
@@ -79,7 +79,7 @@ const isName = ({ linkDensity, links, region, text }: Block): boolean =>
   !AMOUNT.test(text) &&
   weightOf(text) < NAME;
 
-/** Most letters of a section's heading. */
+/** Maximum number of letters of a section's heading. */
 const HEAD = 60;
 
 /** Headings that a shop repeats for all goods; the structure does not distinguish their sections. */

@@ -48,7 +48,7 @@ function piecesOf(runs: readonly Run[], base: string, isInTable: boolean): reado
     else pieces[pieces.length - 1] = { ...last, text: last.text + piece.text };
   }
   if (!isInTable) return pieces;
-  // A table takes the backslash before a bar away, even in code.
+  // A table removes the backslash before a bar, even in code.
   return pieces.map((piece) =>
     piece.style === 'code' && piece.text.includes('\\|') ? { ...piece, style: 'plain' } : piece,
   );
@@ -119,7 +119,7 @@ const SIGNS = /[\\`*[\]~]|<(?!\s)|&(?=#?\w+;)|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}
 /** An entity that the text after may end. */
 const ENTITY_START = /&(?=#?\w*$)/;
 
-/** Finds out quickly that a text has none of these signs. */
+/** A quick test for texts without any of these signs, which need no escaping. */
 const MAY_HAVE_SIGNS = /[\\`*[\]~<&_]/;
 
 const escaped = (text: string): string =>
@@ -129,8 +129,8 @@ const escaped = (text: string): string =>
 const ADDRESS = /(https?|www)(?=:\/\/|\.)/gi;
 
 /**
- * Escapes addresses that have a backslash or bar, or touch other Markdown, which parsers would take for a part of
- * the address.
+ * Escapes addresses that have a backslash or bar, or touch other Markdown, which parsers would read as a part
+ * of the address.
  */
 function withoutAddresses(text: string, after: string): string {
   if (!/:\/\/|www\./i.test(text)) return text;

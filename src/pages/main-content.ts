@@ -17,7 +17,7 @@ import { countWords, weightOf } from './plain-text.js';
 import { SENTENCE_END, withoutPostLabels } from './posts.js';
 import { type ProductLists, shelvesOn, productOf } from './shelves.js';
 
-/** Fewest words for a region to count as the main content. */
+/** Minimum number of words for a region to count as the main content. */
 export const FEW_WORDS = 100;
 
 /** Letters below which a region may be only a part of the content. */
@@ -42,9 +42,9 @@ const SENTENCE = /[.!?…。！？؟۔।།။។;:，、,၊]/;
 const NOISE = 12;
 
 /**
- * Returns the main content: the blocks of the region with the highest value, without lists of links.
- * Blocks add their text length; links and short fragments subtract. The region around an article so beats
- * both its single paragraphs and the whole page with its navigation.
+ * Returns the main content: the blocks of the region with the highest value, without lists of links. Blocks
+ * add their text length; links and short fragments subtract. The region around an article therefore scores
+ * higher than its single paragraphs and than the whole page with its navigation.
  */
 export function mainContent(blocks: readonly Block[]): readonly Block[] {
   const { content, readable } = contentOf(blocks);
@@ -201,7 +201,7 @@ function withCards(blocks: readonly Block[], goods: ReadonlySet<Block>): readonl
     });
 }
 
-/** Finds sentences that are one link each, as a company's offers; not a single one, nor below an article. */
+/** Finds sentences of one link each, such as a company's offers: at least two, and not below an article. */
 function linkedTexts(blocks: readonly Block[]): ReadonlySet<Block> {
   const texts = new Set(
     blocks.filter(
@@ -272,7 +272,7 @@ function isIn({ region }: Block, within: Region): boolean {
   return false;
 }
 
-/** Most blocks between a headline and the content that are examined. */
+/** Maximum number of blocks between a headline and the content that are examined. */
 const MAX_LEAD = 12;
 
 /** Prepends the page's headline, if it stands just above, and the sentences between it and the content. */

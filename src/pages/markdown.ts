@@ -113,7 +113,7 @@ interface Container {
   readonly isList: boolean;
 }
 
-/** Most containers around a block; deeper ones are left out. */
+/** Maximum number of containers around a block; deeper ones are left out. */
 const MAX_CONTAINERS = 20;
 
 /** The quotes and list items around blocks, outermost first. */
@@ -189,7 +189,7 @@ class MarkdownWriter {
     this.#open = [...kept, ...begun];
   }
 
-  /** Begins a container. @param before the container at its place so far. */
+  /** Begins a container. @param before the container currently open at this level. */
   #begin(container: Container, before: Open | undefined): Open {
     const { around, isList } = container;
     if (!isList) return { ...container, mark: '>', begin: '> ', prefix: '> ' };

@@ -29,7 +29,7 @@ export class PageCache<T> {
   set(key: string, value: T, ms: number): void {
     this.#remove(key);
     if (ms <= 0) return;
-    // A character takes at most two bytes.
+    // A character needs at most two bytes.
     const bytes = (JSON.stringify(value).length + key.length) * 2 + OVERHEAD;
     if (bytes > this.#maxBytes) return;
     this.#kept.set(key, { value, until: performance.now() + ms, bytes });

@@ -12,11 +12,11 @@ export interface PageFacts {
   readonly siteName: string | null;
 }
 
-/** Most letters of a byline and of a date. */
+/** Maximum number of letters of a byline and of a date. */
 const MAX_BYLINE = 200;
 const MAX_DATE = 100;
 
-/** Most elements that are examined as authors, and as dates. */
+/** Maximum number of elements that are examined as authors, and as dates. */
 const MAX_ELEMENTS = 20;
 
 /** Names of `<meta>` with authors, often one for each of several. */

@@ -36,7 +36,7 @@ export function headingsOf(document: Document): string[] {
 /** Values of `<meta>` by the words of `property` and by `name`, in lower case, of each name in order. */
 export type MetaValues = ReadonlyMap<string, readonly string[]>;
 
-/** Most values of a name, and most words of a property. */
+/** Maximum number of values of a name, and maximum number of words of a property. */
 const MAX_VALUES = 20;
 const MAX_PROPERTIES = 10;
 

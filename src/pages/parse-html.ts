@@ -5,7 +5,7 @@ import { TooComplexError } from './page-error.js';
 /** Deepest nesting of elements, as in browsers; deeper ones become siblings. */
 const MAX_DEPTH = 512;
 
-/** Most elements open at a time. The parser scans all of them at each closing tag. */
+/** Maximum number of elements open at a time. The parser scans all of them at each closing tag. */
 const MAX_OPEN = 10_000;
 
 const MAX_NODES = 500_000;
@@ -32,7 +32,7 @@ function treeOf(text: string): BoundedTree {
 }
 
 class BoundedTree extends DomHandler {
-  /** True if the page has a CDATA section or comment whose end the parser does not know. */
+  /** True if the page has a CDATA section or comment whose end the parser does not find. */
   isMisread = false;
   #deeper = 0;
   #nodes = 0;
@@ -78,7 +78,7 @@ function bracket(reading: Element): void {
   last.data += ')';
 }
 
-/** Returns the texts in an element that are no space. Recursive, because the tree's depth is bounded. */
+/** Returns the texts in an element other than white space. Recursive, because the tree's depth is bounded. */
 const textsIn = ({ children }: Element): Text[] =>
   children.flatMap((child) => {
     if (isTag(child)) return textsIn(child);

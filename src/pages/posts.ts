@@ -1,16 +1,16 @@
 import type { Block, Region } from './blocks.js';
 import { collapsed, weightOf } from './plain-text.js';
 
-/** Least share of a page's sentences that posts must hold for the page to consist of posts. */
+/** Minimum share of a page's sentences that posts must hold for the page to consist of posts. */
 const MOST = 0.6;
 
-/** Least share of the posts' text that a place must hold to be their body. */
+/** Minimum share of the posts' text that a place must hold to be their body. */
 const ALMOST_ALL = 0.8;
 
 /** Largest share of the text that a single post may hold. */
 const ONE = 0.9;
 
-/** Least letters of a sentence, and of a text without a sentence's end that counts as a sentence. */
+/** Minimum letters of a sentence, and of a text without a sentence's end that counts as a sentence. */
 const SHORT = 25;
 const LONG = 160;
 
@@ -20,7 +20,7 @@ const TITLE = 3;
 /** The end of a sentence, with closing quotes and brackets. */
 export const SENTENCE_END = /[.!?…。！？؟۔।།။។][\s"'”’»›)\]」』）]*$/;
 
-/** Most nested elements of a post that are examined. */
+/** Maximum number of nested elements of a post that are examined. */
 const DEEP = 40;
 
 /** The place of text directly inside an element. */
@@ -119,7 +119,7 @@ function withoutTitles(blocks: readonly Block[], posts: Posts): readonly Block[]
   );
 }
 
-/** Most letters of a line about a post. */
+/** Maximum number of letters of a line about a post. */
 const ABOUT = 120;
 
 /** A year, or the time of a day. */
@@ -192,7 +192,7 @@ function withoutFirstLines(blocks: readonly Block[], posts: Posts): readonly Blo
 
 const textOf = (runs: Block['runs']): string => collapsed(runs.map(({ text }) => text).join(''));
 
-/** Most letters of a line with a date. */
+/** Maximum number of letters of a line with a date. */
 const LINE = 60;
 
 interface Posts {
@@ -367,7 +367,7 @@ function postOf({ region }: Block, { within }: Posts): Region | undefined {
   return post;
 }
 
-/** Returns the tag and first class name; later ones may only say "last" or "even". */
+/** Returns the tag and first class name; later ones may only be "last" or "even". */
 const nameOf = ({ element }: Region): string =>
   `${element?.name} ${element?.attribs.class?.trim().split(/\s/, 1)[0] ?? ''}`;
 

@@ -2,13 +2,13 @@ import type { Block, Region } from './blocks.js';
 import { isOfOne, isPrice } from './goods.js';
 import { isHidden } from './boilerplate-elements.js';
 
-/** Fewest similar products side by side for a product list; fewer may be recommendations. */
+/** Minimum number of similar products side by side for a product list; fewer may be recommendations. */
 const MANY = 8;
 
-/** Least share of the products that have a price: some are sold out. */
+/** Minimum share of the products that have a price: some are sold out. */
 const MOST = 0.7;
 
-/** Most elements between a price or link and the element of its product. */
+/** Maximum number of elements between a price or link and the element of its product. */
 const DEEP = 12;
 
 export interface ProductLists {
@@ -116,6 +116,6 @@ function isHiddenIn({ region }: Block, things: ReadonlySet<Region>): boolean {
   return false;
 }
 
-/** Returns the tag and first class name; later ones may only say "last" or "on sale". */
+/** Returns the tag and first class name; later ones may only be "last" or "on sale". */
 const nameOf = ({ element }: Region): string =>
   `${element?.name} ${element?.attribs.class?.trim().split(/\s/, 1)[0] ?? ''}`;

@@ -5,11 +5,11 @@ import { parseLenientJson } from './lenient-json.js';
 import { parseHtml } from './parse-html.js';
 import { collapsed } from './plain-text.js';
 
-/** Longest script in characters, and most scripts. */
+/** Longest script in characters, and maximum number of scripts. */
 const MAX_SCRIPT = 2_000_000;
 const MAX_SCRIPTS = 20;
 
-/** Most items in the scripts that are examined. */
+/** Maximum number of items in the scripts that are examined. */
 const MAX_THINGS = 500;
 
 export interface StructuredData {

@@ -115,8 +115,8 @@ export class RadioAdmission {
   }
 
   /**
-   * Reports whether one more stream of an owner may be live. Icecast asks one question at a time, but several
-   * processes answer: the worker ends sources that are too many.
+   * Reports whether one more stream of an owner may be live. Icecast sends one request at a time, but several
+   * processes answer: the worker ends excess sources.
    */
   async #hasPlace(others: readonly string[]): Promise<boolean> {
     const listed = await this.#parts.sources?.all();

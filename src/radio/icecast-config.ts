@@ -1,7 +1,7 @@
 import { html as xml, type Html } from '../lib/html.js';
 import { RADIO_FORMATS } from '../types/radio.js';
 
-/** Most sources and connections; a listener beyond them is refused by Icecast. */
+/** Maximum number of sources and connections; a listener beyond them is refused by Icecast. */
 const MAX_SOURCES = 100;
 const MAX_CONNECTIONS = 2_000;
 const MAX_LISTENERS = 100;
@@ -25,7 +25,7 @@ export interface IcecastConfig {
   readonly account?: IcecastAccount | undefined;
 }
 
-/** Returns `icecast.xml`, the same for all who run Icecast for the platform. */
+/** Returns `icecast.xml`, the same for every way of running Icecast for the platform. */
 export function icecastConfig(config: IcecastConfig): string {
   const { account, adminPassword, listen } = config;
   // HTML and XML escape the same characters in texts and attributes.

@@ -15,7 +15,7 @@ const KEPT_MS = MEASURED_MS + 15_000;
 /** Milliseconds by which a count may be old: Icecast counts about every five seconds. */
 const COUNT_AGE_MS = 6_000;
 
-/** Most bytes a second of a source, which are 320 kbit/s. */
+/** Maximum bytes a second of a source, which are 320 kbit/s. */
 const MAX_BYTES_A_SECOND = 40_000;
 
 const MAX_LIFE_MS = 12 * 60 * 60_000;

@@ -53,7 +53,7 @@ export const radioSettings = area(
     }).flatMap(([name, value]) =>
       value === undefined ? [`${name} is missing: RADIO_ICECAST_URL needs it`] : [],
     );
-    // The operator's own network is not where listeners are.
+    // Listeners are outside of the operator's own network.
     const needsPublic = publicUrl === undefined && plainFault(icecastUrl, {}) !== undefined;
     return production && needsPublic
       ? [

@@ -14,16 +14,16 @@ import { mountOf, readMount } from './mounts.js';
 import type { RadioEngine } from './radio-engine.js';
 import { NoRadioError, type IcecastSettings } from './settings.js';
 
-/** Streams of a user. */
+/** Maximum number of streams of a user. */
 export const MAX_STREAMS = 20;
 
-/** Live streams of a user at once, since the sources of all users share Icecast's hundred places. */
+/** Maximum number of live streams of a user, since the sources of all users share Icecast's hundred places. */
 export const MAX_LIVE_STREAMS = 5;
 
 /** Bytes of a source's password. */
 const PASSWORD_BYTES = 24;
 
-/** Milliseconds for which a process lists the same live streams. */
+/** Milliseconds for which a process caches the list of live streams. */
 const LIST_KEPT_MS = 500;
 
 export interface NewStream {

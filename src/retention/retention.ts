@@ -36,7 +36,7 @@ const OLD_TRANSITIONS = old('watchdog_transitions', 'at');
 
 const OLD_MESSAGES = old('messages', 'created_at');
 
-/** Evidence that is no longer in force. */
+/** Evidence that is no longer valid. */
 const OLD_VERIFICATIONS = old('agent_verifications', 'created_at', {
   only: `state <> 'current'`,
 });
@@ -50,7 +50,7 @@ const OLD_TASK_RUNS = old('scheduled_task_runs', 'finished_at');
 /** E-mails that are settled; their texts are messages. */
 const OLD_EMAILS = old('agent_emails', 'settled_at');
 
-/** Videos without a file: it was deleted for newer ones, or never came. */
+/** Videos whose file was deleted for newer ones, or was never received. */
 const OLD_VIDEOS = old('videos', 'settled_at', { only: 'NOT has_file' });
 
 /** Versions of skills that were replaced; installed texts are copies. */
@@ -65,7 +65,7 @@ const OLD_BUS_THREADS = old('bus_threads', 'updated_at', ofBus);
 const OLD_AMPLIFICATIONS = old('bus_amplifications', 'updated_at', ofBus);
 const OLD_SIGNATURES = old('bus_signatures', 'created_at', ofBus);
 
-/** Days after which no request waits for a signature: requests remove their own. */
+/** Days. Requests remove their own rows, so an older row belongs to no waiting request. */
 const SIGNATURE_DAYS = 1;
 
 /** Rows that have expired and grant no access. */
@@ -81,7 +81,7 @@ const OLD_EVENTS = `
      AND (issued_at IS NULL OR issued_at < now() - make_interval(days => $days + 1))
    ORDER BY applied_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
-/** Stops that are in force remain until the provider lifts them. */
+/** Stops of reset mails that are still valid remain until the provider ends them. */
 const OLD_STOPS = old('reset_mail_stops', 'reported_at', { only: 'NOT stopped' });
 
 /** Checkouts that were never paid. The processor's own expire within a day, and a slow payment takes weeks. */
@@ -135,14 +135,14 @@ const OLD_SAMPLE_SUMS = `
      ORDER BY s.at LIMIT $most) o
    LIMIT $most`;
 
-/** Unlocked, because nobody may change these rows. */
+/** Unlocked, because no role may change these rows. */
 const OLD_EVENTS_OF_AGENTS = `
   SELECT id FROM underground_events WHERE event_date < now() - ${AGE}
    ORDER BY event_date LIMIT $most`;
 
 const OLD_X402_PAYMENTS = old('x402_payments', 'sent_at');
 
-/** Feeds that nobody has read for long, such as those that are no longer offered. */
+/** Feeds that have not been read for long, such as those that are no longer offered. */
 const OLD_FEEDS = old('data_feeds', 'tried_at');
 
 /** Answers whose keys are free again. Triggers subtract their bytes from the sum of their owner. */

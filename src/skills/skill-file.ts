@@ -7,7 +7,7 @@ export const MAX_SKILL_BYTES = 40_000;
 
 const FENCE = '---';
 const FIELD = /^([A-Za-z][A-Za-z0-9_-]{0,63}):(?:[ \t](.*))?$/;
-/** Beginnings of values that YAML reads in ways of its own. */
+/** First characters of values to which YAML assigns a special meaning. */
 const SPECIAL = /^[&*!%@`|>#?-]/;
 const CONTROL = /[\0-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 

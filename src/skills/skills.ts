@@ -16,7 +16,7 @@ const RESERVED: ReadonlySet<string> = new Set(['booking-settlement', 'instant-sp
 
 export type Visibility = SkillRow['visibility'];
 
-/** A skill as users see it who may see it. */
+/** A skill as shown to users who may see it. */
 export interface ListedSkill {
   readonly id: string;
   readonly name: string;
@@ -94,8 +94,8 @@ export interface Publisher extends Requester {
 }
 
 /**
- * Creates a skill or its next version. A visibility alone makes no version; administrators withdraw public
- * skills of others, and make withdrawn ones public again.
+ * Creates a skill or its next version. A change of only the visibility creates no version; administrators withdraw
+ * public skills of others, and make withdrawn ones public again.
  * @throws BadRequestError; ConflictError for a taken name, a withdrawn skill or beyond `MAX_SKILLS`
  */
 export async function publishSkill(

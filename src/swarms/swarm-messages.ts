@@ -1,8 +1,8 @@
 import type { MemberStatus, SwarmStrategy } from '../types/swarms.js';
 
 /**
- * Returns how many answers go from one agent to another in a round, at most: those of members that are to be
- * asked go to the coordinator, or each is asked with the answer of the member before.
+ * Returns the maximum number of answers that agents pass to each other in a round: in parallel, those of all
+ * unfinished members to the coordinator; in sequence, one to each unfinished member but the first.
  */
 export function messagesOf(
   { coordinatorId, strategy }: { readonly coordinatorId: string; readonly strategy: SwarmStrategy },

@@ -19,11 +19,11 @@ export interface SwarmTurn {
   readonly agent: AgentRef;
 }
 
-/** The turns of a round that are still to be taken, without any text. */
+/** The remaining turns of a round, without any text. */
 export interface SwarmRound {
   readonly round: number;
   readonly strategy: SwarmStrategy;
-  /** Members that are to be asked, in order. */
+  /** Members with a pending question, in order. */
   readonly turns: readonly SwarmTurn[];
   /** The coordinator's turn; undefined if none is needed, or the coordinator was removed. */
   readonly merge: SwarmTurn | undefined;
@@ -60,7 +60,7 @@ const ENDED = 'The swarm ended before the answer';
 const SWARM = `user_id AS "userId", task, strategy, coordinator_id AS "coordinatorId", status, round, merge,
   error, reserved, reserved_on::text AS "reservedOn", sent`;
 
-/** The rows of swarms, as their runs see them. Every method is idempotent. */
+/** The rows of swarms, for their runs. Every method is idempotent. */
 export class SwarmStore {
   readonly #database: Database;
 
@@ -79,7 +79,7 @@ export class SwarmStore {
     return open;
   }
 
-  /** Begins a round, or finds one that has begun. Undefined if nothing is to be asked. */
+  /** Begins a round, or finds one that has begun. Undefined if no question is pending. */
   begin(id: string): Promise<SwarmRound | undefined> {
     return this.#transaction(async (db) => {
       const [swarm] = await db.query<SwarmRow>(
@@ -112,7 +112,7 @@ export class SwarmStore {
         agent: { agentId, userId, host },
       });
       const coordinator = members.find(({ agentId }) => agentId === coordinatorId);
-      // In a sequence no member is asked after a failed one.
+      // In a sequence, no question is sent after a failed member.
       const failed = members.findIndex(({ status }) => status === 'failed');
       const due = strategy === 'sequential' && failed >= 0 ? members.slice(0, failed) : members;
       const isMerged = strategy === 'parallel' && coordinator !== undefined && !coordinator.gone;
@@ -189,7 +189,7 @@ export class SwarmStore {
   }
 }
 
-/** Locks a swarm against its cancellation, so that no agent is asked after that. */
+/** Locks a swarm against its cancellation, so that no question is sent after a cancellation. */
 async function lockRunning(
   db: Statements,
   { round, swarmId }: SwarmTurnRef,

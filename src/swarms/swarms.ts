@@ -14,10 +14,10 @@ import { PLAN_LIMITS, type Plan } from '../types/plans.js';
 import type { MemberStatus, SwarmAction, SwarmStatus, SwarmStrategy } from '../types/swarms.js';
 import { messagesOf } from './swarm-messages.js';
 
-/** Swarms of a user under way at a time. */
+/** Maximum number of unfinished swarms of a user. */
 export const MAX_IN_FLIGHT = 5;
 
-/** Swarms that are kept for a user; a new one removes the oldest that has ended. */
+/** Maximum number of swarms that are kept for a user; a new one removes the oldest that has ended. */
 const MAX_KEPT = 200;
 
 const RETRY_AFTER_S = 60;
@@ -122,7 +122,7 @@ export class Swarms {
     return getSwarm(by.tenant, id);
   }
 
-  /** Ends a swarm: turns in progress end by themselves, and no further agent is asked. */
+  /** Ends a swarm: turns in progress end by themselves, and no further question is sent. */
   async #cancel(by: Requester, { userId }: SwarmOwner, id: string): Promise<void> {
     await by.tenant.transaction(async (db) => {
       const { status } = await findSwarm(db, userId, id);
@@ -136,7 +136,7 @@ export class Swarms {
     });
   }
 
-  /** Asks the members again that are not done. */
+  /** Sends the question again to the unfinished members. */
   async #retry(by: Requester, owner: SwarmOwner, id: string): Promise<void> {
     const { userId } = owner;
     const { plan } = entitled(userId, owner.isAdmin, owner.plan);
@@ -236,7 +236,7 @@ async function findSwarm(db: TenantTransaction, userId: string, id: string): Pro
   return found;
 }
 
-/** Serializes a user's creations and retries, so that two at once cannot exceed a limit. */
+/** Serializes a user's creations and retries, so that two concurrent ones cannot exceed a limit. */
 const lockSwarmsOf = (db: TenantTransaction, userId: string): Promise<void> =>
   db.lock(`swarms-of:${userId}`);
 

@@ -13,7 +13,7 @@ export const ONE = 10n ** BigInt(DECIMALS);
 /** Base units of a US cent. */
 export const CENT = ONE / 100n;
 
-/** Most digits before the decimal point in a request. */
+/** Maximum number of digits before the decimal point in a request. */
 const MOST_DIGITS = 15;
 
 const WHOLE = `\\d{0,${MOST_DIGITS}}`;

@@ -63,13 +63,18 @@ export type PlatformEvent =
   | { readonly event: 'granted_credits_used_up'; readonly day: string; readonly limit: string }
   /** Payments by the x402 gateway of the UTC day have reached their limit, a US dollar amount as text. */
   | { readonly event: 'x402_payments_used_up'; readonly day: string; readonly limit: string }
-  /** Videos of the UTC day have reached their limit for all users. */
+  /** The limit of videos of the UTC day for all users is reached. */
   | { readonly event: 'videos_used_up'; readonly day: string; readonly limit: number }
-  /** An event of the payment processor fits no checkout, or its payment is not made; nobody is credited. */
+  /**
+   * An event of the payment processor fits no checkout, or its payment was not made; no account is credited.
+   */
   | { readonly event: 'payment_unmatched'; readonly eventId: string }
   /** A subscription at the payment processor names a checkout that the platform has not made. */
   | { readonly event: 'subscription_unmatched'; readonly subscriptionId: string }
-  /** The payment processor does not know a subscription that it has sold: its key is probably of another account. */
+  /**
+   * A sold subscription is unknown to the payment processor: the configured key probably belongs to another
+   * account.
+   */
   | { readonly event: 'subscription_unknown'; readonly subscriptionId: string }
   /** A user had two subscriptions of a kind; this one is refunded and cancelled. */
   | { readonly event: 'second_plan'; readonly subscriptionId: string }

@@ -20,7 +20,7 @@ interface OperationRules {
   readonly whileBusy: 'conflicts' | 'preempts';
   /** Effect on an agent that does not run: carried out anyway, or only recorded for its next start. */
   readonly whileStopped: 'done' | 'noted';
-  /** Fate of a request that did not reach the supervisor. */
+  /** Outcome of a request that did not reach the supervisor. */
   readonly onRefusal: 'withdrawn' | 'kept';
   /** True if container, configuration or memory are replaced, so that a verification no longer holds. */
   readonly replaces: boolean;

@@ -143,7 +143,7 @@ export function webAgentLimit(plan: Plan | undefined): number {
   return tier ? TIER_AGENTS[tier] : UNKNOWN_TIER_AGENTS;
 }
 
-/** Agents that provisioning with channels allows (spec 8), in place of the plan's own number. */
+/** Maximum number of agents for provisioning with channels (spec 8), in place of the plan's own number. */
 const CHANNEL_AGENTS: Readonly<Record<Plan, number>> = {
   label: 10,
   solo: 1,

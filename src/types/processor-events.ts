@@ -26,7 +26,7 @@ export type ProcessorFact =
       readonly cents: number;
       readonly currency: string;
     }
-  /** A change of a subscription or of its invoices, which says only that the subscription is to be read. */
+  /** A change of a subscription or of its invoices, whose only effect is that the subscription is read. */
   | { readonly kind: 'subscription'; readonly subscriptionId: string }
   /** An event in an unexpected form. */
   | { readonly kind: 'unreadable' };

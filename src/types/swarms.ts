@@ -22,7 +22,7 @@ export interface SwarmTurnRef {
 
 const TURN_ID = /^(.+)\/(\d+)\/(\d+|merge)$/;
 
-/** Returns the id of a turn, under which an agent is asked at most once. */
+/** Returns the id of a turn; an agent receives at most one question per id. */
 export const swarmTurnId = ({ part, round, swarmId }: SwarmTurnRef): string =>
   `${swarmId}/${round}/${part}`;
 

@@ -36,7 +36,7 @@ export const WATCHDOG_CAUSES = [
   'host_returned',
   /** Docker refuses to stop an agent that should be stopped. */
   'stop_refused',
-  /** Docker has stopped an agent after refusing to. */
+  /** Docker has stopped the agent after an earlier refusal to stop it. */
   'stopped',
   'operation',
 ] as const;

@@ -5,7 +5,7 @@ import path from 'node:path';
 /** Suffix of files that are being written. */
 const PARTIAL = '.part';
 
-/** Milliseconds after its last byte from which a partial file of another id is nobody's. */
+/** Milliseconds after its last byte from which another id's partial file counts as abandoned. */
 const ABANDONED_MS = 60 * 60_000;
 
 /** Files in the operator's folder of media, each named by the id of its row. Several processes share the folder. */

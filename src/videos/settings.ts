@@ -3,7 +3,7 @@ import { area, variable, type SettingsOf } from '../platform/environment/area.js
 import { count, size, text, textMatching } from '../platform/environment/types.js';
 import { webhookSecrets } from '../platform/webhooks/webhook-secrets.js';
 
-/** The token for which `npm start` starts a stand-in for the provider of videos. */
+/** The token for which `npm start` starts a stand-in for the video provider. */
 export const LOCAL_TOKEN = 'local';
 
 const modelName = textMatching(

@@ -3,7 +3,10 @@ import { Batcher } from '../lib/batcher.js';
 import type { Database } from '../platform/database/database.js';
 import type { ProviderWebhook, WebhookHeaders } from '../platform/webhooks/provider-webhook.js';
 
-/** Events of a statement: commits that notify wait for each other, and each statement is one. */
+/**
+ * Maximum number of events in one statement. Larger batches need fewer commits, and commits with a
+ * notification wait for each other.
+ */
 const MAX_BATCH = 200;
 
 const prediction = z.object({ id: z.string().min(1).max(128), status: z.string() });
@@ -16,7 +19,7 @@ interface VideoEvent {
   readonly predictionId: string;
 }
 
-/** Takes events, each once, and lets the runs of their videos check the predictions. */
+/** Accepts events, each once, and makes the runs of their videos check the predictions. */
 const TAKE = `
   WITH fresh AS (
     -- In order: two processes with the same events would otherwise wait for each other.
@@ -34,7 +37,7 @@ const TAKE = `
     RETURNING v.prediction_id)
   SELECT ARRAY(SELECT id FROM fresh) AS fresh, ARRAY(SELECT prediction_id FROM hinted) AS hinted`;
 
-/** Receives the events of the provider of videos. An event is a hint: the run reads the prediction itself. */
+/** Receives the events of the video provider. An event is a hint: the run reads the prediction itself. */
 export class VideoEvents {
   readonly #database: Database;
   readonly #webhook: ProviderWebhook;

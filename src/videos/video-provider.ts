@@ -8,7 +8,7 @@ import type { VideoSettings } from './settings.js';
 /** Milliseconds for one call of the API. */
 const CALL_TIMEOUT_MS = 15_000;
 
-/** Most bytes of an answer of the API; predictions contain their logs. */
+/** Maximum bytes of an answer of the API; predictions contain their logs. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** The host of the provider's files, beside the API's own; its subdomains as well. */
@@ -60,7 +60,7 @@ export class VideoNotOrderedError extends VideoProviderError {
   }
 }
 
-/** The provider refuses the request for good. */
+/** The provider refuses the request permanently. */
 export class VideoRefusedError extends Error {
   override readonly name = 'VideoRefusedError';
 
@@ -172,7 +172,7 @@ export class VideoProvider {
     return { authorization: `Bearer ${this.#settings.apiToken ?? ''}` };
   }
 
-  /** Returns the webhook; the provider takes an address of its own protocol's security or better alone. */
+  /** Returns the webhook; the provider accepts only addresses at least as secure as its own protocol. */
   #webhook() {
     const { apiUrl, webhookSecrets } = this.#settings;
     const isTaken = this.#webUrl.startsWith('https:') || apiUrl.startsWith('http:');

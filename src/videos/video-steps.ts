@@ -9,14 +9,14 @@ import {
 } from './video-provider.js';
 import type { VideoStore } from './video-store.js';
 
-/** Most bytes of a file. */
+/** Maximum bytes of a file. */
 const MAX_FILE_BYTES = 500 * 1024 * 1024;
 
 /** Milliseconds for a whole file, and for its next bytes. */
 const FILE_MS = 10 * 60_000;
 const SILENCE_MS = 30_000;
 
-/** Characters of the provider's own words that are shown. */
+/** Maximum number of characters of the provider's own words that are shown. */
 const MAX_WORDS = 300;
 
 const LOST = "The provider's answer was lost; the video is not requested again, since it may cost";
@@ -36,11 +36,11 @@ interface Options {
   readonly provider: VideoProvider;
   readonly store: VideoStore;
   readonly files: MediaFiles;
-  /** Most bytes of all files. */
+  /** Maximum bytes of all files. */
   readonly limit: number;
 }
 
-/** The steps of a video at its provider. Each may be repeated, and ends the video if it fails for good. */
+/** The steps of a video at its provider. Each may be repeated, and ends the video if it fails permanently. */
 export class VideoSteps {
   readonly #provider: VideoProvider;
   readonly #store: VideoStore;
@@ -154,8 +154,7 @@ export class VideoSteps {
         if (!isDelimited) throw new UnusableFileError(NO_LENGTH);
         const most = length ?? this.#maxBytes;
         if (most > this.#maxBytes) throw new UnusableFileError(TOO_LARGE);
-        // A file of an unknown size would evict files that it may not need the place of: its size is reserved once
-        // it has arrived.
+        // A file of unknown size could evict more files than necessary: its size is reserved after its arrival.
         if (!(await this.#store.reserve(id, length ?? 0))) return;
         const bytes = await this.#files.write(
           id,

@@ -3,7 +3,7 @@ import type { OpenVideo, VideoEnding, VideoStatus } from '../types/videos.js';
 import type { MediaFiles } from './media-files.js';
 import type { VideoOrder } from './video-provider.js';
 
-/** Minutes for a video, from the request to the provider. */
+/** Maximum number of minutes for a video, from the request to the provider. */
 const MAX_MINUTES = 30;
 
 /** Files that are considered at a time for deletion. */
@@ -15,7 +15,7 @@ const ENDINGS: Readonly<Record<VideoEnding, readonly [VideoStatus, string]>> = {
   unfetched: ['failed', 'The file could not be fetched from the provider'],
 };
 
-/** All places are taken by files that are being written: the reservation may be repeated. */
+/** Files that are being written occupy all places: the reservation may be retried. */
 class MediaFullError extends Error {
   override readonly name = 'MediaFullError';
 
@@ -27,11 +27,11 @@ class MediaFullError extends Error {
 interface Options {
   readonly database: Database;
   readonly files: MediaFiles;
-  /** Most bytes of all files. */
+  /** Maximum bytes of all files. */
   readonly limit: number;
 }
 
-/** The rows and files of videos, as their runs see them. */
+/** The rows and files of videos, for their runs. */
 export class VideoStore {
   readonly #database: Database;
   readonly #files: MediaFiles;
@@ -43,7 +43,10 @@ export class VideoStore {
     this.#limit = limit;
   }
 
-  /** Reports whether a run of the video has to check at once: the provider has reported, or the video is cancelled. */
+  /**
+   * Reports whether a run of the video has to check at once: the provider has reported, or the video is
+   * cancelled.
+   */
   async needsCheck(id: string): Promise<boolean> {
     const [row] = await this.#query<{ isDue: boolean }>(
       `SELECT hinted OR status = 'cancelled' AS "isDue" FROM videos WHERE id = $id`,
@@ -86,7 +89,7 @@ export class VideoStore {
     return predictionId === null ? 'lost' : { predictionId };
   }
 
-  /** Takes back a claim: the provider has certainly received nothing. */
+  /** Withdraws a claim: the provider has certainly received nothing. */
   async release(id: string): Promise<void> {
     await this.#query(
       `UPDATE videos SET asked_at = NULL, status = CASE status WHEN 'processing' THEN 'queued' ELSE status END

@@ -12,15 +12,15 @@ import type { AspectRatio, VideoStatus } from '../types/videos.js';
 import type { MediaFiles } from './media-files.js';
 import type { VideoSettings } from './settings.js';
 
-/** Videos of a user under way at a time. */
+/** Maximum number of unfinished videos of a user. */
 export const MAX_IN_FLIGHT = 3;
 
-/** Videos of a user on a UTC day. */
+/** Maximum number of videos of a user on a UTC day. */
 export const MAX_A_DAY = 20;
 
 const RETRY_AFTER_S = 60;
 
-/** The owner of a video, with the plan of the moment. */
+/** The owner of a video, with the current plan. */
 export interface VideoOwner {
   readonly userId: string;
   readonly isAdmin: boolean;
@@ -88,7 +88,7 @@ export class Videos {
     entitled(owner.userId, owner.isAdmin, owner.plan);
     const id = by.idempotencyId;
     const { userId } = owner;
-    // By the platform: the day's count is of all users.
+    // As the platform, because the day's count includes all users.
     const isStored = await this.#database.asPlatform().transaction(async (db) => {
       await db.lock(`videos-of:${userId}`);
       const [earlier] = await db.query('SELECT FROM videos WHERE id = $id', { id });
@@ -207,7 +207,7 @@ async function requirePlace(db: Statements, userId: string): Promise<void> {
 }
 
 /**
- * Cancels a user's videos that are under way, and deletes the files of the others. Returns how many are still under
+ * Cancels a user's unfinished videos, and deletes the files of the others. Returns how many are still under
  * way; their runs end soon, and cancel what the provider works on.
  */
 export async function removeVideosOf(

@@ -1,4 +1,4 @@
-// The program of a helper container, which alone accesses an agent's files. It is bundled into
+// The program of a helper container, the only one that accesses an agent's files. It is bundled into
 // `workspace-helper.js` without libraries, and listens on a socket in its container.
 import { createServer, type Socket } from 'node:net';
 import { setMaxListeners } from 'node:events';
@@ -78,7 +78,7 @@ async function answer(
   try {
     answered = { id, value: await perform(call, ending.signal) };
   } catch (error) {
-    // Aborted requests get no answer: the closed connection says enough.
+    // Aborted requests get no answer: the closed connection suffices.
     if (!isEnding) answered = { id, refused: refusalOf(error) };
   }
   requests.delete(id);

@@ -29,7 +29,7 @@ import { runWithDeadline } from './run-with-deadline.js';
 import { segmentsOf } from './files/segments.js';
 import { treeOf, type TreeNode } from './files/tree.js';
 
-/** Most requests with git work at a time; one workspace may have half of them. */
+/** Maximum number of requests with git work at a time; one workspace may have half of them. */
 const GIT_AT_ONCE = 4;
 
 export const SYNCING = 'Another sync of this workspace is under way';

@@ -3,7 +3,7 @@ import type { MailKind } from '../../types/mail-kinds.js';
 import { requestMail } from '../mail/request-mail.js';
 import { isMailbox } from './email.js';
 
-/** Most notices of one kind an hour: more than an account can have keys or identities at a time. */
+/** Maximum number of notices of one kind an hour: more than an account can have keys or identities at a time. */
 const MAX_NOTICES_AN_HOUR = 60;
 
 /** Kinds of notices about what was added to an account, or removed from it, and about its plan. */

@@ -17,7 +17,7 @@ const OPERATOR_EMAIL = 'operator@platform.invalid';
 /**
  * Reports whether a user is an admin; the only place that decides this. A user is an admin by a verified
  * address in ADMIN_EMAILS or by the stored flag, which counts only for listed addresses once ADMIN_EMAILS
- * is set. An unverified address grants nothing: anybody can register it.
+ * is set. An unverified address grants no rights: anybody can register it.
  */
 export function isAdmin(
   { email, emailVerified, isAdmin: stored }: AdminAttributes,

@@ -13,10 +13,10 @@ import { LastUses } from './last-uses.js';
 /** The form of every key, at most 72 bytes long, because bcrypt ignores the rest. */
 const KEY_FORM = /^sk_[\w-]{1,69}$/;
 
-/** Cached matches: some 2 MB. */
+/** Maximum number of cached matches: some 2 MB. */
 const MAX_REMEMBERED = 10_000;
 
-/** Keys per round trip. */
+/** Maximum number of keys per round trip. */
 const MAX_BATCH = 200;
 
 const FIND = {

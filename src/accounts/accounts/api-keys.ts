@@ -82,7 +82,7 @@ export async function createApiKey(
   const key = PREFIX + random;
   // Hashed before the transaction, so that no connection is held during CPU work.
   const keyHash = await keyHashing.run({ owner: site }, () => bcrypt.hash(key, API_KEY_COST));
-  // As the platform, because no tenant sees the mails.
+  // As the platform, because tenants have no access to the mails.
   return database.asPlatform().transaction(async (db) => {
     // Serializes a user's key creations, so that two concurrent requests cannot exceed the limit.
     await db.lock(`api-keys-of:${userId}`);

@@ -241,7 +241,7 @@ const identityColumns = (
 });
 
 /**
- * Links an identity to the account of a session, whatever the identity's address.
+ * Links an identity to the account of a session, regardless of the identity's address.
  * @throws ConflictError when the identity is already linked to an account or the account is at its limit,
  * UnauthorizedError when the session has ended.
  */
@@ -251,7 +251,7 @@ export async function linkIdentity(
   identity: ProvenIdentity,
   origin: RequestOrigin,
 ): Promise<ListedIdentity> {
-  // As the platform, because no tenant sees the mails.
+  // As the platform, because tenants have no access to the mails.
   const linked = store.database.asPlatform().transaction(async (db) => {
     await lockIdentity(db, identity);
     await requireOpenSession(db, { userId, sessionId });
@@ -282,8 +282,8 @@ export async function listIdentities(
 }
 
 /**
- * Unlinks an identity and ends the other sessions of its kind; its token is still to be revoked. The
- * identity is remembered, so that it signs nobody in by its address.
+ * Unlinks an identity and ends the other sessions of its kind; the caller revokes its token. The identity is
+ * remembered, so that it cannot sign in by its address.
  * @throws NotFoundError also when the identity is another user's, ConflictError when it is the last way to
  * sign in, UnauthorizedError when the session has ended.
  */

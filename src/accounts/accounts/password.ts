@@ -43,8 +43,8 @@ export interface PasswordComparison {
 }
 
 /**
- * Compares a password with a stored hash. A wrong password takes as long as a new hash, however old the
- * stored one is: the time does not reveal whether an account exists.
+ * Compares a password with a stored hash. A wrong password takes as long as a new hash, regardless of the
+ * stored hash's cost: the time does not reveal whether an account exists.
  * @throws as `hashPassword` does.
  */
 export async function comparePassword(

@@ -15,7 +15,7 @@ import type { AccountSettings } from './settings.js';
 /** Credits for the new user and for the referrer, each: 100, which are cents. */
 export const REFERRAL_AMOUNT = 100n * CENT;
 
-/** Most new accounts within 30 days for which their referrer is credited. */
+/** Maximum number of new accounts within 30 days for which their referrer is credited. */
 export const MAX_REFERRALS = 10;
 
 /** A registration with a referral code. */
@@ -116,7 +116,10 @@ export async function releaseReferralCredits(db: TenantTransaction, userId: stri
   await ifHeld(() => releaseAll(db, Object.values(unverified(userId))));
 }
 
-/** Takes back the credits of a deleted account's referral from both sides if its address was never verified. */
+/**
+ * Revokes the credits of a deleted account's referral on both sides if the account's address was never
+ * verified.
+ */
 export async function takeBackReferralCredits(database: Database, userId: string): Promise<void> {
   for (const cause of Object.values(unverified(userId))) {
     await ifHeld(() => post(database.asPlatform(), cause));

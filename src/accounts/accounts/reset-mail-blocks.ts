@@ -3,8 +3,8 @@ import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { normalizeEmail } from './email.js';
 
 /**
- * A hijacker may read a hijacked account's mailbox: no mail that opens an account goes to such a mailbox, and agents
- * take no mail of such a mailbox.
+ * A hijacker may read a hijacked account's mailbox: no mail that grants access to an account is sent to such
+ * a mailbox, and agents accept no mail from such a mailbox.
  */
 
 /** Returns the id of a mailbox, so that its address is not stored. */

@@ -44,8 +44,8 @@ export type RemoveAgents = (
 ) => Promise<void>;
 
 /**
- * Sets a password by a mail token, and ends all sessions and API keys. If the address was unverified, the account may be an
- * impostor's, so everything that lets an earlier holder in is removed.
+ * Sets a password by a mail token, and ends all sessions and API keys. If the address was unverified, the
+ * account may be an impostor's, so every means of access of an earlier holder is removed.
  * @throws BadRequestError for a bad password, which keeps the token, or a bad token; TooManyRequestsError
  */
 export async function resetPassword(

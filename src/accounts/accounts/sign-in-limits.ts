@@ -14,7 +14,7 @@ const HOUR_S = 3600;
 
 /** One account from one host: after the free failures one guess per hour. */
 const PAIR: FailureLimit = { free: 5, drain: HOUR_S };
-/** One host, whatever the account: many people may share it. */
+/** For one host over all accounts: many people may share a host. */
 const HOST: FailureLimit = { free: 30, drain: HOUR_S / 4 };
 const SITE: FailureLimit = { free: 60, drain: HOUR_S / 4 };
 /** One account from all hosts new to it: too high for a single site to lock the owner out elsewhere. */

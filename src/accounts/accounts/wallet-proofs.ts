@@ -44,10 +44,11 @@ export class WalletProofs {
   }
 
   /**
-   * Verifies a signed message and returns the wallet; uses up its nonce only if all other checks succeed, so that
-   * the message can be sent again while the chain is unavailable. Undefined if not proven.
-   * @param owner the user or client that the chain is asked for.
-   * @throws BadRequestError for invalid or mismatching input; ChainAwayError while a contract's chain is unavailable.
+   * Verifies a signed message and returns the wallet; uses up its nonce only if all other checks succeed, so
+   * that the message can be sent again while the chain is unavailable. Undefined if not proven.
+   * @param owner the user or client on whose behalf the chain is read.
+   * @throws BadRequestError for invalid or mismatching input; ChainAwayError while a contract's chain is
+   * unavailable.
    */
   async verify(shown: WalletClaim, owner: string, now = Date.now()): Promise<Hex | undefined> {
     const address = parseAddress(shown.address);

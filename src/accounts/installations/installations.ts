@@ -8,7 +8,7 @@ export const INSTALLATION_MODES = ['home', 'link', 'cloud'] as const;
 
 export type InstallationMode = (typeof INSTALLATION_MODES)[number];
 
-/** Installations whose id is no account's: nobody proves that such an id is theirs. */
+/** Maximum number of installations whose id belongs to no account, so that its ownership cannot be proven. */
 export const MAX_OF_NO_ACCOUNT = 10_000;
 
 /** Minutes without a sign of life after which an installation is inactive. */

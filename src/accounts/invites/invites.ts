@@ -26,13 +26,13 @@ const MAKE = `
       FROM jsonb_array_elements_text($ids::jsonb) AS id
     RETURNING expires_at AS "expiresAt"`;
 
-/** Takes a use, of which concurrent statements never take the same one. */
+/** Takes one use; concurrent statements never take the same one. */
 const TAKE = `
   UPDATE invite_codes SET remaining = remaining - 1
    WHERE id = $id AND remaining > 0 AND expires_at > now()
    RETURNING remaining, expires_at AS "expiresAt"`;
 
-/** Makes codes, which nobody can read again. */
+/** Creates codes, which cannot be read again. */
 export function makeInvites(
   database: Database,
   { count, expiresInHours, uses }: NewInvites,
@@ -58,7 +58,7 @@ export function makeInvites(
 
 /**
  * Takes one use of a code, or returns undefined: it is unknown, used up or expired.
- * @param keep stores the answer in the same transaction, so that a repetition takes none.
+ * @param keep stores the answer in the same transaction, so that a repetition uses up nothing.
  */
 export async function takeInvite(
   database: Database,

@@ -2,7 +2,7 @@ import type { TenantTransaction } from '../../platform/database/database.js';
 import type { MailKind } from '../../types/mail-kinds.js';
 import { tokenKindOf } from './messages.js';
 
-/** Most mails of one kind to one address within an hour. */
+/** Maximum number of mails of one kind to one address within an hour. */
 export const MAX_MAILS_AN_HOUR = 5;
 
 /** A mail to send; contains no user input. */

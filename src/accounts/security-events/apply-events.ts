@@ -102,7 +102,7 @@ const EFFECTS: ReadonlyMap<string, Apply> = new Map<string, Apply>([
       await endSessions(effect);
       if (effect.reported.reason !== 'hijacking') return 'signed-out';
       const done = await setSignInBlocked(effect, true);
-      // Suspended keys come back with the account.
+      // Suspended keys become valid again with the account.
       await endApiKeys(effect.db, effect.subject.userId, { suspendedToo: false });
       await closePaymentSessions(effect);
       return done;

@@ -5,7 +5,7 @@ import type { ReportedEvent } from '../../types/security-events.js';
 
 export interface EventSubject {
   readonly userId: string;
-  /** Identities at the provider; empty for an account found by its address alone. */
+  /** Identities at the provider; empty for an account found only by its address. */
   readonly identityIds: readonly string[];
   readonly emails: readonly string[];
 }

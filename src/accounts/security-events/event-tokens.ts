@@ -43,7 +43,7 @@ export interface EventTrust {
   readonly retentionDays: number;
 }
 
-/** Characters of a token's `jti`. */
+/** Maximum number of characters of a token's `jti`. */
 const MAX_JTI_LENGTH = 512;
 
 const DAY_S = 24 * 60 * 60;
@@ -181,7 +181,7 @@ function subjectOf(
   return {};
 }
 
-/** Identifiers read of one subject with aliases (RFC 9493). */
+/** Maximum number of identifiers read of one subject with aliases (RFC 9493). */
 const MAX_IDENTIFIERS = 20;
 
 /** Returns the identifiers of a subject: its aliases, its user if it is a complex subject, or itself. */

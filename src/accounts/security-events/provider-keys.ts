@@ -18,7 +18,7 @@ const UNKNOWN_KEY_MS = 30_000;
 const FAILURE_MS = 5_000;
 /** Milliseconds for the request of the configuration, and again for that of the keys. */
 const TIMEOUT_MS = 5_000;
-/** Most bytes of an answer; Google's are 2 kB. */
+/** Maximum bytes of an answer; Google's are 2 kB. */
 const MAX_BYTES = 256 * 1024;
 const MAX_KEYS = 100;
 

@@ -3,7 +3,7 @@ import { UnavailableError } from '../../lib/errors.js';
 import { tokenHash } from '../../platform/secrets/token-hash.js';
 import { verifyEventToken, type EventTrust } from './event-tokens.js';
 
-/** The key to an event's account: the subject's id and then its address, or its address alone. */
+/** The key to an event's account: the subject's id and then its address, or only its address. */
 export type EventMatching = 'subject' | 'email';
 
 export class SecurityEvents {

@@ -3,7 +3,7 @@ import { WALLET_ISSUER } from '../../types/sign-in-methods.js';
 import type { TenantDatabase } from '../../platform/database/database.js';
 import type { TokenGate } from './token-gate.js';
 
-/** Most wallets of one account that are checked. */
+/** Maximum number of wallets of one account that are checked. */
 const MAX_WALLETS = 20;
 
 export interface GateResult {
@@ -32,7 +32,7 @@ export async function checkProvenAddress(
 /**
  * Checks if a user holds enough of the platform's token: at this address (lower case), or at the linked wallet
  * with the highest balance.
- * @param owner the user or client that the chain is asked for.
+ * @param owner the user or client on whose behalf the chain is read.
  * @throws NoTokenError, ChainAwayError
  */
 export async function checkGate(

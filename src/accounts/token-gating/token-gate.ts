@@ -11,10 +11,10 @@ const BALANCE_CACHE_MS = 20_000;
 /** Milliseconds for which decimals are cached; a token's decimals do not change. */
 const DECIMALS_KEPT_MS = 60 * 60_000;
 
-/** Most addresses whose balances are cached. */
+/** Maximum number of addresses whose balances are cached. */
 const MAX_KEPT = 10_000;
 
-/** Most decimals of a token: limits the size of calculations; no token in use has more. */
+/** Maximum number of decimals of a token: limits the size of calculations; no token in use has more. */
 const MAX_DECIMALS = 36;
 
 export interface Holding {
@@ -57,7 +57,7 @@ export class TokenGate {
   /**
    * Returns the balances of addresses, at most half a minute old, highest first.
    * @param addresses in lower case, limited in number.
-   * @param owner the user or client that the chain is asked for.
+   * @param owner the user or client on whose behalf the chain is read.
    * @throws NoTokenError, ChainAwayError
    */
   async holdingsOf(addresses: readonly Hex[], owner: string): Promise<Holding[]> {

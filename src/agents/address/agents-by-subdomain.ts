@@ -1,7 +1,7 @@
 import { setBounded } from '../../lib/bounded-map.js';
 import type { Database } from '../../platform/database/database.js';
 
-/** Milliseconds for which a result is cached, less than a port takes to reach another agent. */
+/** Milliseconds for which a result is cached, less than the time until a port is reused for another agent. */
 const CACHED_MS = 500;
 const MAX_CACHED = 10_000;
 
@@ -43,7 +43,7 @@ export class AgentsBySubdomain {
   }
 
   async #query(subdomain: string): Promise<AgentPlace | undefined> {
-    // Anybody may open an agent's address, so the query spans all tenants.
+    // Anybody may request an agent's address, so the query spans all tenants.
     const [found] = await this.#database.asPlatform().query<AgentPlace>(
       `SELECT id AS "agentId", user_id AS "userId", host,
               CASE WHEN status = 'active' AND desired = 'running' THEN port END AS port

@@ -18,7 +18,7 @@ const LIFETIMES: Readonly<Record<TicketUse, number>> = {
 
 const contextOf = (use: TicketUse): string => `agent-owner-ticket/${use}`;
 
-/** Makes a ticket: the platform's word, for a short time, that the owner of this agent opened its address. */
+/** Makes a ticket: the platform's short-lived statement that the owner of this agent opened its address. */
 export function ownerTicket(
   secrets: Pick<SecretBox, 'digest'>,
   use: TicketUse,

@@ -9,7 +9,7 @@ import type { HostDirectory } from '../hosts/host-directory.js';
 /** Milliseconds that a reader waits for the runtime. */
 const MEASURE_MS = 3_000;
 
-/** A channel's state; `ok` is null if the runtime was not asked or did not say. */
+/** A channel's state; `ok` is null if the runtime was not queried or did not report it. */
 export interface ChannelState {
   readonly name: string;
   readonly ok: boolean | null;

@@ -19,7 +19,7 @@ import {
   type TurnRef,
 } from './turn.js';
 
-/** Turns in flight in total, and of one owner: a turn may take minutes. */
+/** Maximum number of turns in flight in total, and of one owner: a turn may take minutes. */
 const MAX_TURNS = 400;
 const MAX_TURNS_OF_OWNER = 20;
 

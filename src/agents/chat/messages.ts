@@ -36,7 +36,7 @@ export type NewMessage = Pick<
 > &
   Partial<Pick<MessageRow, 'tookMs'>>;
 
-/** Stored bytes of an agent's messages, since its owner controls their volume. */
+/** Maximum number of stored bytes of an agent's messages, since its owner controls their volume. */
 const MAX_BYTES = 64 * 1024 * 1024;
 /** Bytes of a message besides its text: its row and index entries. */
 const MESSAGE_BYTES = 512;

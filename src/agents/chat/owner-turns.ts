@@ -11,34 +11,34 @@ import { chatTurn, messageId, type AnswerMessage } from './turn.js';
 /** Milliseconds that an agent may take for an answer that no client waits for. */
 const ANSWER_TIMEOUT_MS = 10 * 60_000;
 
-/** Milliseconds for which an answer is kept in memory while the database is away. */
+/** Milliseconds for which an answer is kept in memory while the database is unavailable. */
 const STORING_MS = 5 * 60_000;
 
-/** Newest messages that are kept in these conversations. */
+/** Maximum number of newest messages that are kept in these conversations. */
 const MAX_MESSAGES = 200;
 
-/** A turn by its id, under which the agent is asked at most once. */
+/** A turn; the agent receives at most one question per id. */
 export interface OwnerTurnRef {
   readonly id: string;
   readonly conversation: string;
 }
 
 export interface OwnerQuestion {
-  /** Without an id the agent is asked each time. */
+  /** Without an id, every call sends the question. */
   readonly id?: string;
   readonly conversation: string;
   readonly text: string;
   /** Milliseconds for the answer; ten minutes by default. */
   readonly timeoutMs?: number;
-  /** True to remove a question that was not sent, so that the agent may be asked under the same id. */
+  /** True to remove a question that was not sent, so that the same id may be used again. */
   readonly retractsUnsent?: boolean;
 }
 
 export type TurnEnd =
   | { readonly kind: 'answered'; readonly answer: string }
-  /** The agent was not asked; `isPassing` says that it should run, and may be asked soon. */
+  /** The question was not sent; `isPassing` if the agent should run, so that a later attempt may succeed. */
   | { readonly kind: 'skipped'; readonly reason: string; readonly isPassing?: true }
-  /** The agent was asked, and is never asked again under the same id. */
+  /** The question was sent, and is never sent again under the same id. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 const LOST: TurnEnd = {
@@ -70,8 +70,8 @@ export class OwnerTurns {
   }
 
   /**
-   * Asks an agent of this host and stores both messages. A turn with an id that was asked before ends with
-   * its stored answer, or as failed.
+   * Sends a question to an agent of this host and stores both messages. A turn whose id was used before ends
+   * with its stored answer, or as failed.
    * @throws the signal's reason, and errors of the database; call again only with an id.
    */
   async ask(agent: AgentRef, question: OwnerQuestion, signal: AbortSignal): Promise<TurnEnd> {
@@ -114,7 +114,7 @@ export class OwnerTurns {
     }
   }
 
-  /** Returns the end of a turn that nothing carries out any more, because its host or worker is gone. */
+  /** Returns the end of a turn that no process works on any more, because its host or worker is lost. */
   async endOf(agent: AgentRef, turn: OwnerTurnRef): Promise<TurnEnd> {
     return (await this.#earlier(agent, turn)) ?? NOT_REACHED;
   }

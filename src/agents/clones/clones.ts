@@ -34,10 +34,10 @@ import type { Specialization } from '../../types/clone-terms.js';
 import { paymentFaultOf } from './payment-fault.js';
 import type { CloneSettings } from './settings.js';
 
-/** Seconds between a payment's stated time and its block's time at most. */
+/** Maximum number of seconds between a payment's stated time and its block's time. */
 const MAX_FROM_BLOCK = 15 * 60;
 
-/** Seconds that a payment's time may be ahead of the platform's clock. */
+/** Maximum number of seconds that a payment's time may be ahead of the platform's clock. */
 const MAX_AHEAD = 5 * 60;
 
 const SEEN_MS = 2_000;

@@ -28,7 +28,7 @@ export interface EmailRef {
   readonly agent: AgentRef;
 }
 
-/** The state of a mail, and whom to ask while it is `asking`. */
+/** The state of a mail, with its agent and conversation. */
 export interface EmailStep {
   readonly status: EmailStatus;
   readonly mail: EmailRef;
@@ -43,10 +43,10 @@ interface Parts {
 
 type End = Extract<EmailStatus, 'refused' | 'skipped' | 'failed'>;
 
-/** Mails to an agent in an hour whose sender is proven. */
+/** Maximum number of mails to an agent in an hour whose sender is proven. */
 export const MAX_AN_HOUR = 60;
 
-/** Mails of an agent that asked nobody, such as forged ones, of which the newest are kept. */
+/** Maximum number of an agent's mails that led to no question, such as forged ones; the newest are kept. */
 const MAX_UNASKED = 100;
 
 /** Hours for which the provider recognizes the key of an answer: it keeps keys for a day. */
@@ -84,7 +84,7 @@ export class AgentEmails {
     return now && { status: now.status, mail: now.mail };
   }
 
-  /** Returns what the agent is asked; undefined if the turn is over. */
+  /** Returns the question for the agent; undefined if the turn is over. */
   async question({ id }: EmailRef): Promise<OwnerQuestion | undefined> {
     const [mail] = await this.#query<{ conversation: string; subject: string; body: string }>(
       `SELECT conversation, subject, body FROM agent_emails WHERE id = $id AND status = 'asking'`,
@@ -110,7 +110,10 @@ export class AgentEmails {
     );
   }
 
-  /** Sends the answer of a mail under the mail's own key. @throws EmailProviderError if another attempt may succeed */
+  /**
+   * Sends the answer of a mail under the mail's own key. @throws EmailProviderError if another attempt may
+   * succeed
+   */
   async send(id: string, signal: AbortSignal): Promise<EmailStatus | undefined> {
     const [answer] = await this.#query<Answer>(
       `UPDATE agent_emails e SET sending_at = coalesce(e.sending_at, now())
@@ -168,7 +171,7 @@ export class AgentEmails {
   #open({ agentId }: AgentRef, mail: AcceptedMail): Promise<boolean> {
     return this.#parts.database.asPlatform().transaction(async (db) => {
       await db.lock(`e-mails accepted for ${agentId}`);
-      // Mails may be read late and in another order: the hour is the one in which they came.
+      // Mails may be read late and in another order: the hour is the one of their arrival.
       const [around] = await db.query<{ isFull: boolean }>(
         `SELECT count(*) >= ${MAX_AN_HOUR} AS "isFull"
            FROM agent_emails e JOIN agent_emails m ON m.agent_id = e.agent_id
@@ -229,7 +232,7 @@ export class AgentEmails {
     if (ended && from === 'received') await this.#removeUnasked(ended.agentId);
   }
 
-  /** Removes the oldest mails that asked nobody, so that a flood of them is bounded. */
+  /** Removes the oldest mails that led to no question, so that a flood of them is bounded. */
   async #removeUnasked(agentId: string): Promise<void> {
     await this.#parts.database.asPlatform().transaction(async (db) => {
       await db.lock(`e-mails that asked nobody of ${agentId}`);

@@ -10,13 +10,16 @@ import { TAG } from './resend.js';
 import { isListed, isOwnDomain } from './sender-rules.js';
 import type { EmailSettings } from './settings.js';
 
-/** Mails to an agent that wait to be read: no sender is proven before. */
+/** Maximum number of mails to an agent that wait to be read: no sender is proven before. */
 const MAX_UNREAD = 600;
 
-/** Recipients of a mail that are looked up. */
+/** Maximum number of recipients of a mail that are looked up. */
 const MAX_RECIPIENTS = 50;
 
-/** Mails of a statement: commits that notify wait for each other, and each statement is one. */
+/**
+ * Maximum number of mails in one statement. Larger batches need fewer commits, and commits with a
+ * notification wait for each other.
+ */
 const MAX_BATCH = 200;
 
 const mailId = z.string().regex(/^[\w-]{1,255}$/);
@@ -63,7 +66,7 @@ interface NewMail {
   /** Subdomains of the agents among the recipients. */
   readonly names: readonly string[];
   readonly sender: string;
-  /** True if the operator lets the sender write to every agent. */
+  /** True if the operator allows the sender to write to every agent. */
   readonly isListed: boolean;
 }
 
@@ -84,8 +87,8 @@ const LOCK_AGENTS = `
            WHERE agent_id IS NOT NULL ORDER BY key) agents`;
 
 /**
- * Stores mails to locked agents, and returns a receipt for each. Mails of a proven sender alone have a conversation.
- * Forged mails count until they are read.
+ * Stores mails to agents whose rows are locked, and returns a receipt for each. Only mails of a proven sender
+ * get a conversation. Forged mails count until they are read.
  */
 const STORE = `
   WITH mails AS MATERIALIZED (
@@ -129,7 +132,7 @@ const STORE = `
     LEFT JOIN stored s ON s.provider_id = c.mail_id
    ORDER BY m.position`;
 
-/** Receives the events of the provider of e-mails, and stores each before it is answered. */
+/** Receives the events of the e-mail provider, and stores each before it is answered. */
 export class EmailEvents {
   readonly #database: Database;
   readonly #settings: EmailSettings;
@@ -146,7 +149,9 @@ export class EmailEvents {
     });
   }
 
-  /** Verifies an event and stores what it says, or returns why it has no effect. @throws BadRequestError, UnavailableError */
+  /**
+   * Verifies and stores an event, or returns why it has no effect. @throws BadRequestError, UnavailableError
+   */
   async receive(body: Buffer, headers: WebhookHeaders): Promise<EmailReason | undefined> {
     const { apiKey, domain } = this.#settings;
     if (apiKey === undefined || domain === undefined) {
@@ -188,7 +193,8 @@ export class EmailEvents {
     );
     const values = { rows: JSON.stringify(rows) };
     const stored = await this.#database.asPlatform().statements((db) => {
-      // Not awaited, so that both are sent in one round trip; the second sees what the locks waited for.
+      // Not awaited, so that both are sent in one round trip; the second sees the changes for which the locks
+      // waited.
       const locked = db.query(LOCK_AGENTS, values);
       const receipts = db.query<{ receipt: EmailReceipt }>(STORE, values);
       return Promise.all([receipts, locked]).then(([found]) => found);

@@ -1,4 +1,4 @@
-/** Most letters of a header field that is read; a longer one counts as malformed. */
+/** Maximum number of letters of a header field that is read; a longer one counts as malformed. */
 const MAX_FIELD = 16_384;
 
 /**

@@ -8,15 +8,15 @@ import { addressOf } from './mailbox.js';
 import { cutToBytes } from './mail-text.js';
 import type { MailHeaders } from './sender-proof.js';
 
-/** Most bytes of a mail's text that an agent reads. */
+/** Maximum bytes of a mail's text that an agent reads. */
 export const MAX_TEXT_BYTES = 100_000;
 
-/** Letters of HTML that are converted: styles and layout are most of it. */
+/** Maximum number of letters of HTML that are converted: styles and layout are most of it. */
 const MAX_HTML = 1_000_000;
 
 const MAX_SUBJECT = 300;
 
-/** Most letters of the ids in `References`: a longer line may be refused. */
+/** Maximum number of letters of the ids in `References`: a longer line may be refused. */
 const MAX_REFERENCES = 900;
 
 const MESSAGE_ID = /<[^\s<>]{1,250}>/g;

@@ -6,7 +6,9 @@ import { receivedMail, type ReceivedMail } from './received-mail.js';
 
 const CALL_MS = 20_000;
 
-/** Most bytes of an answer; text and HTML of a mail have some hundred kB, without attachments and images. */
+/**
+ * Maximum bytes of an answer; text and HTML of a mail have a few hundred kB, without attachments and images.
+ */
 const MAX_BYTES = 8 * 1024 * 1024;
 
 /** Statuses that a repetition does not change: the request itself is refused. */
@@ -15,7 +17,10 @@ const FINAL = new Set([400, 404, 405, 410, 413, 422]);
 /** Names of a 409 for a key that was used for another mail, as opposed to one that is being sent. */
 const OTHER_MAIL = 'invalid_idempotent_request';
 
-/** 502: the provider of e-mails refused a call, or did not answer. Says the status alone, not the answer's text. */
+/**
+ * 502: the e-mail provider refused a call, or did not answer. Names only the status, not the answer's
+ * text.
+ */
 export class EmailProviderError extends ServiceError {
   override readonly name = 'EmailProviderError';
 
@@ -35,7 +40,7 @@ export interface OutgoingMail {
   readonly subject: string;
   readonly text: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Comes back in events about the mail. */
+  /** Repeated in events about the mail. */
   readonly tag: string;
 }
 

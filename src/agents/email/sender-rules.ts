@@ -5,7 +5,7 @@ import type { EmailSettings } from './settings.js';
 export const isOwnDomain = (address: string, { domain }: Pick<EmailSettings, 'domain'>): boolean =>
   domainOf(address) === domain;
 
-/** Reports whether the operator lets a sender write to every agent. */
+/** Reports whether the operator allows a sender to write to every agent. */
 export const isListed = (
   address: string,
   { allowedSenders }: Pick<EmailSettings, 'allowedSenders'>,

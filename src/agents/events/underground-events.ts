@@ -7,7 +7,7 @@ import { selectFrom } from '../../platform/database/schema/table.js';
 import { UndergroundEvent } from '../../platform/database/tables/underground-events.js';
 import { getAgent, type Page } from '../agents/agents.js';
 
-/** Most events of one agent; retention removes past ones. */
+/** Maximum number of events of one agent; retention removes past ones. */
 export const MAX_EVENTS = 1_000;
 
 export interface NewEvent {
@@ -22,7 +22,7 @@ export interface NewEvent {
 }
 
 /**
- * Stores an event of an agent that the requester sees. @param also runs in the same transaction.
+ * Stores an event of an agent that the requester may access. @param also runs in the same transaction.
  * @throws NotFoundError without such an agent; ConflictError beyond `MAX_EVENTS`; the errors of `also`.
  */
 export async function createEvent(

@@ -5,7 +5,7 @@ import { frequencyMs } from './frequency.js';
 /** Disabled until the user enables it, because every heartbeat costs tokens. */
 export const DEFAULT_HEARTBEAT = { frequency: '3h', enabled: false } as const;
 
-/** Every change gives a user's setting a new `updatedAt`. */
+/** Every change of a user's setting sets a new `updatedAt`. */
 export type HeartbeatSetting = Pick<HeartbeatRow, 'userId' | 'frequency' | 'enabled' | 'updatedAt'>;
 
 export type Heartbeat = Pick<HeartbeatRow, 'frequency' | 'enabled' | 'lastHeartbeatAt'> & {

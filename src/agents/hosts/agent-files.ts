@@ -14,7 +14,7 @@ interface Hosts {
   accessTo(id: string): Promise<Pick<HostAccess, 'browse'>>;
 }
 
-/** Most characters of an answer: a diff of characters that JSON escapes with six each. */
+/** Maximum number of characters of an answer: a diff of characters that JSON escapes with six each. */
 const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
 
 /**

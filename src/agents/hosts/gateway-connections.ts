@@ -45,13 +45,13 @@ export class GatewayConnections {
   /** Agents on other hosts, by the host names of their gateways' origins. */
   readonly #places = new Map<string, AgentRef>();
 
-  /** @param here name of the Docker host beside this process, if there is one. */
+  /** @param here name of the Docker host on this machine, if there is one. */
   constructor(here: string | undefined, openFar: OpenFarGateway) {
     this.#here = here;
     this.#openFar = openFar;
   }
 
-  /** Returns the way to an agent's gateway; undefined unless the agent runs. */
+  /** Returns the target for connections to an agent's gateway; undefined unless the agent runs. */
   to(place: AgentPlace): GatewayTarget | undefined {
     const { agentId, host, port } = place;
     if (port === null) return undefined;

@@ -7,10 +7,10 @@ import { tryParseJson } from '../../lib/json.js';
 /** Milliseconds an agent may take for a whole answer, including tool calls. */
 export const ANSWER_TIMEOUT_MS = 5 * 60_000;
 
-/** Characters of an answer at most. */
+/** Maximum number of characters of an answer. */
 const MAX_ANSWER_LENGTH = 1024 * 1024;
 
-/** Empty events of an answer at most: gateways send them as keep-alives and during tool calls. */
+/** Maximum number of empty events in an answer: gateways send them as keep-alives and during tool calls. */
 const MAX_EMPTY_EVENTS = 20_000;
 
 /**
@@ -31,7 +31,7 @@ const chunk = z.object({
   error: z.unknown().optional(),
 });
 
-/** The gateway took no connection, so that the question was not sent. */
+/** The gateway accepted no connection, so the question was not sent. */
 export class GatewayAwayError extends BadGatewayError {
   override readonly name = 'GatewayAwayError';
 }

@@ -12,7 +12,7 @@ export interface Question {
 export interface Instances {
   readonly userId?: string | undefined;
   readonly stats: boolean;
-  /** Most instances to list, in the order of agent ids. */
+  /** Maximum number of instances to list, in the order of agent ids. */
   readonly limit: number;
   readonly after?: string | undefined;
 }
@@ -36,7 +36,7 @@ export interface HostAccess {
 
   stats(agentId: string): Promise<ContainerStats | null>;
 
-  /** Returns the failing parts of the agent's runtime by its own account; null if it does not say. */
+  /** Returns the failing parts of the agent's runtime according to itself; null if it does not report them. */
   failures(agent: AgentRef, signal: AbortSignal): Promise<readonly string[] | null>;
 
   /** Opens a connection to the agent's gateway. @throws ConflictError if the agent does not run here */

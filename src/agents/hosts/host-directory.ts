@@ -33,7 +33,7 @@ interface HostDirectoryParts {
   /** Undefined for a process that uses no engine of its own. */
   readonly engine: LocalEngine | undefined;
   readonly secrets: SecretBox;
-  /** The certificate of the authority of hosts' workers; Node's usual ones by default. */
+  /** CA certificate for the workers of hosts; Node's default CAs if omitted. */
   readonly ca: string | undefined;
   readonly log: Logger;
   readonly image: string;

@@ -30,12 +30,12 @@ import {
   type HostCall,
 } from './host-wire.js';
 
-/** Most concurrent calls, mostly followed logs, and one owner's share. */
+/** Maximum number of concurrent calls, mostly followed logs, and one owner's share. */
 const MAX_CALLS = 400;
 const PART_OF_OWNER = 1 / 4;
 const MAX_CONNECTIONS = 1_000;
 
-/** Most connections to gateways, and those of one agent. */
+/** Maximum number of connections to gateways, and those of one agent. */
 const MAX_GATEWAYS = 500;
 const MAX_OF_AGENT = 100;
 

@@ -23,7 +23,7 @@ export interface HostLoad {
   readonly unseenSeconds: number;
   /** Excluded from placement by an operator. */
   readonly cordoned: boolean;
-  /** Being removed for good. */
+  /** Being removed permanently. */
   readonly removing: boolean;
   /** The engine's free disk space is below its floor. */
   readonly diskLow?: boolean;

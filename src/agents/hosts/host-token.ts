@@ -8,7 +8,7 @@ const TOLERANCE_MS = 5_000;
 const CONTEXT = 'host-token';
 const NONCE_BYTES = 16;
 
-/** Most used tokens to remember, more than a worker can serve within a token's life. */
+/** Maximum number of used tokens to remember, more than a worker can serve within a token's life. */
 const MAX_USED = 100_000;
 
 /** The call that a token is valid for. */

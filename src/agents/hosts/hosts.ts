@@ -5,7 +5,7 @@ import { isSilent, SILENT_AFTER_SECONDS, type HostLoad } from './host-status.js'
 
 export interface HostReport {
   readonly id: string;
-  /** Most agents on the host; undefined while unknown. */
+  /** Maximum number of agents on the host; undefined while unknown. */
   readonly capacity: number | undefined;
   /** The loopback ports for its agents' gateways. */
   readonly ports: { readonly first: number; readonly last: number };
@@ -85,7 +85,10 @@ export async function reportHost(
   return hasTaken ? ((await renew()) ?? false) : false;
 }
 
-/** Takes the lease from another engine, if allowed; returns true if this engine has it, as far as known. */
+/**
+ * Takes the lease from another engine, if allowed; returns true if this engine has the lease, as far as
+ * known.
+ */
 async function takeLease(
   db: TenantTransaction,
   id: string,
@@ -162,7 +165,7 @@ export async function hostLoad(db: Statements, id: string): Promise<HostLoad | u
   return (await hostLoads(db)).find((host) => host.id === id);
 }
 
-/** Reports whether a host was or is being removed for good; any tenant may call this. */
+/** Reports whether a host was or is being removed permanently; any tenant may call this. */
 export async function isHostRemoved(db: Statements, id: string): Promise<boolean> {
   const sql = 'SELECT id FROM host_marks() WHERE id = $id AND removed_at IS NULL';
   return (await db.query(sql, { id })).length === 0;

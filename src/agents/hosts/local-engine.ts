@@ -1,6 +1,6 @@
 import type { DockerHost } from '../../docker/containers/docker-host.js';
 
-/** The Docker host beside a process. */
+/** The Docker host on the machine of a process. */
 export interface LocalEngine<D extends Partial<DockerHost> = DockerHost> {
   readonly id: string;
   readonly docker: D;

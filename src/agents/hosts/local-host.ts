@@ -242,7 +242,7 @@ function pushedBy(answer: unknown): Pushed {
   return readPushed(answer) ?? { pushed: false, pushError: BROKEN_OFF };
 }
 
-/** Returns the reason of a failed push; the commit exists all the same. Rethrows unexpected errors. */
+/** Returns the reason of a failed push, after which the commit still exists. Rethrows unexpected errors. */
 function whyNotPushed(error: unknown): string {
   const isBrokenOff =
     error instanceof HelperGoneError ||

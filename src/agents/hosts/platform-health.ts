@@ -4,7 +4,7 @@ import type { AgentSupervisors } from '../operations/supervisors.js';
 import { statusOf } from './host-status.js';
 import { hostLoads } from './hosts.js';
 
-/** Says whether the platform can run agents: database, Temporal, and a host that takes them. */
+/** Reports whether the platform can run agents: database, Temporal, and a host that accepts agents. */
 export function platformHealth(
   database: Pick<Database, 'asPlatform' | 'ping'>,
   supervisors: Pick<AgentSupervisors, 'ping'>,

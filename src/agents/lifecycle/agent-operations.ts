@@ -47,7 +47,7 @@ import {
   type RequestedOperation,
 } from '../operations/supervisors.js';
 
-/** Attempts at most while the supervisor names other operations that are then withdrawn. */
+/** Maximum number of attempts while the supervisor names other operations that are then withdrawn. */
 const MAX_ATTEMPTS = 3;
 
 type Kind = RequestedKind;
@@ -298,7 +298,7 @@ export class AgentOperations {
       if (isKept || (await withdrawOperation(tenant, id))) throw error;
       return begun;
     }
-    // The operation to join was withdrawn, so this one is retried, a kept one by a worker.
+    // The operation to join was withdrawn, so this one is retried: by a worker if it is kept, otherwise here.
     if (isKept || !(await withdrawOperation(tenant, id))) return begun;
     if (attempt < MAX_ATTEMPTS) return this.#operate(by, agent, kind, change, attempt + 1);
     throw new ConflictError(`Another operation is running: ${kind}`, 'OPERATION_IN_FLIGHT');

@@ -87,7 +87,7 @@ export async function insertAgent(
   return row;
 }
 
-/** Stores the provisioning of an agent, which is carried out from then on, even if late. */
+/** Stores the provisioning of an agent, which will run from then on, even if late. */
 export const requestProvisioning = (
   db: TenantTransaction,
   { id: agentId, userId }: Pick<AgentRow, 'id' | 'userId'>,

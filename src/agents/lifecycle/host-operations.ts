@@ -9,7 +9,7 @@ import { isSilent } from '../hosts/host-status.js';
 import { hostLoad } from '../hosts/hosts.js';
 import { markAgentsLost } from '../hosts/lose-agents.js';
 
-/** Most agents that one drain stops; a repeated drain continues with the rest. */
+/** Maximum number of agents that one drain stops; a repeated drain continues with the rest. */
 const MAX_DRAINED = 200;
 
 const DRAINED_AT_ONCE = 10;
@@ -84,7 +84,7 @@ export class HostOperations {
   }
 
   /**
-   * Removes a lost host for good, with its agents' memories. A worker ends their workflows within a minute.
+   * Removes a lost host permanently, with its agents' memories. A worker ends their workflows within a minute.
    * @throws NotFoundError; ConflictError while the host's worker reports or until `confirmed` is the host's
    * id
    */

@@ -7,8 +7,8 @@ import { removeLostAgent } from '../operations/lost-agent.js';
 import { storeOperation } from '../operations/operations.js';
 
 /**
- * Requests the removal of all agents of a user in the caller's transaction: the user sees them no more, and a
- * worker hands the requests to their supervisors.
+ * Requests the removal of all agents of a user in the caller's transaction: the user no longer sees the
+ * agents, and a worker passes the requests to their supervisors.
  */
 export async function removeAgentsOf(
   db: TenantTransaction,

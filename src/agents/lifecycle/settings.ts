@@ -200,7 +200,8 @@ export const agentSettings = area(
       ...(production && [...versions.values()].some((image) => image !== usual && isUnknown(image))
         ? ['AGENT_VERSIONS must have every release with its digest in production']
         : []),
-      // Its containers have NET_ADMIN on the host, and a name without a digest can come to mean another image.
+      // Its containers have NET_ADMIN on the host, and a name without a digest may later refer to another
+      // image.
       ...(production && values.egress === 'guarded' && !isByDigest(values.egressImage)
         ? [
             'AGENT_EGRESS_IMAGE must end in the digest of the image in production (@sha256:…), or be ' +

@@ -31,8 +31,8 @@ interface Occupation {
 }
 
 /**
- * Gives either an agent's supervisor or the local repair access to the container, never both, and records the
- * supervisor's steps in the journal for the local repair.
+ * Grants access to the container either to an agent's supervisor or to the local repair, never to both, and
+ * records the supervisor's steps in the journal for the local repair.
  */
 export class AgentGuard {
   readonly #occupied = new Map<string, Occupation>();

@@ -5,10 +5,10 @@ import { FairLimiter } from '../../lib/fair-limiter.js';
 import { tryParseJson } from '../../lib/json.js';
 import { journalEntry, type JournalEntry } from './journal-entry.js';
 
-/** Most agents of one host; the local repair ignores any more. */
+/** Maximum number of agents of one host; the local repair ignores any more. */
 const MAX_ENTRIES = 10_000;
 
-/** Bytes of a file. An entry has about 1 kB, and 20 kB after hours without a supervisor. */
+/** Maximum number of bytes of a file. An entry has about 1 kB, and 20 kB after hours without a supervisor. */
 const MAX_FILE_BYTES = 256 * 1024;
 
 const SUFFIX = '.json';

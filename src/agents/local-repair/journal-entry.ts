@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { isCrashLoop, WATCHDOG_CAUSES, WATCHDOG_STATES } from '../../types/watchdog.js';
 
-/** Changes kept for one agent until its supervisor has read them; older ones are dropped. */
+/** Maximum number of changes kept for one agent until its supervisor has read them; older ones are dropped. */
 const MAX_PAST = 60;
 
 const memory = z.object({

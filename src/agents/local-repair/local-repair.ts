@@ -206,7 +206,7 @@ export class LocalRepair {
         );
         return;
       }
-      // For example, a restarted host does not know yet if its networks are guarded.
+      // For example, a restarted host has not yet checked that its networks are guarded.
       this.#left.set(agentId, performance.now() + times.again);
       if (isLeft) return;
       log.error({ err: error, agentId }, 'an agent cannot be repaired locally yet, retrying');

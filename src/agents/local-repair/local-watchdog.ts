@@ -33,7 +33,7 @@ const STARTING_CHECK_MS = 1_000;
 /** Milliseconds that a failed agent gets to answer a second check, as a supervisor allows. */
 const SECOND_PROBE_MS = 2_000;
 
-/** Milliseconds: an observed end and a recorded end further apart than this count as two. */
+/** Milliseconds: an observed and a recorded end with a longer time between them count as two ends. */
 const SAME_END_MS = 5_000;
 
 /** Concurrent container checks across all agents. */

@@ -8,7 +8,7 @@ import { redactLog } from './redact-log.js';
 
 type Logs = Pick<HostAccess, 'logs'>;
 
-/** Most streams of this process, and of one owner; each holds a connection. */
+/** Maximum number of streams of this process, and of one owner; each holds a connection. */
 const MAX_STREAMS = 200;
 const MAX_STREAMS_OF_OWNER = 20;
 

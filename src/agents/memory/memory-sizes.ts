@@ -39,7 +39,10 @@ const MEMORIES = `
     LEFT JOIN LATERAL current_subscription(a.user_id, 'storage') p ON p.holds
    WHERE a.deleted_at IS NULL`;
 
-/** The memory exceeds the bounds of its owner's storage plan, or those without one. */
+/**
+ * SQL condition: the memory exceeds the bounds of its owner's storage plan, or the bounds of an owner without
+ * a plan.
+ */
 const IS_FULL = `(v.bytes >= ($bounds::jsonb #>> ARRAY[coalesce(p.plan, 'none'), 'bytes'])::float8
          OR v.files >= ($bounds::jsonb #>> ARRAY[coalesce(p.plan, 'none'), 'files'])::float8)`;
 

@@ -9,7 +9,7 @@ import type { Memory, WrittenFile } from '../../workspace/workspace.js';
 
 /* The runtime's own memory of an agent: a few Markdown files of its workspace. */
 
-/** Most bytes of a write. */
+/** Maximum bytes of a write. */
 export const MAX_MEMORY_WRITE_BYTES = 65_536;
 
 export const MEMORY_MODES = ['append', 'replace'] as const;

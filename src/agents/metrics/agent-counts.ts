@@ -14,7 +14,7 @@ const countsSql = (ofUser: boolean) => `
   SELECT status, count(*)::integer AS count FROM agents
    WHERE desired <> 'deleted' ${ofUser ? 'AND user_id = $userId' : ''} GROUP BY status`;
 
-/** Counts the tenant's agents by their status in the web API's words. */
+/** Counts the tenant's agents by their web API status. */
 export async function agentCounts(tenant: TenantDatabase): Promise<AgentCounts> {
   const { userId } = tenant;
   const rows = await tenant.query<{ status: AgentStatus; count: number }>(

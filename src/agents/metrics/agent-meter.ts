@@ -9,7 +9,7 @@ import { FairLimiter } from '../../lib/fair-limiter.js';
 /** Containers read concurrently. */
 const READ_AT_ONCE = 20;
 
-/** Milliseconds after which a pass begins no further reading, so that the next pass is in time. */
+/** Milliseconds after which a pass begins no further reading, so that the next pass starts on time. */
 const ENOUGH_MS = 40_000;
 
 /** Milliseconds between two readings, beyond which their difference belongs to no single minute. */

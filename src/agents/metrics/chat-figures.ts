@@ -22,7 +22,7 @@ interface ChatRow extends Pick<AgentChatFigures, 'agentId' | 'turns' | 'failed'>
 const COUNTS = `count(*)::integer AS turns,
          count(*) FILTER (WHERE m.status = 'failed')::integer AS failed`;
 
-/** The turns of agents since `$from`, from an index alone. */
+/** The turns of agents since `$from`, only from an index. */
 const TURNS = `
     FROM agents a JOIN messages m ON m.agent_id = a.id AND m.role = 'assistant'
      AND m.created_at >= $from::timestamptz`;

@@ -13,7 +13,10 @@ export interface AgentIncidents {
 export const IS_CRASH = `t.to_state = 'degraded' AND t.cause <> 'unhealthy'`;
 export const IS_REPAIR = `t.to_state = 'repairing'`;
 
-/** Returns the SQL of the milliseconds of spans, summed as intervals: numbers of each take several times as long. */
+/**
+ * Returns the SQL of the milliseconds of spans, summed as intervals: summing numbers of each takes several
+ * times as long.
+ */
 const msOf = (condition: string) =>
   `coalesce(extract(epoch FROM sum(span) FILTER (WHERE ${condition})) * 1000, 0)::float8`;
 

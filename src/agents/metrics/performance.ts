@@ -4,7 +4,7 @@ import { availabilityOf, incidentsOf } from './incidents.js';
 import { toolsSql } from './usage-sql.js';
 import { boundsOf, type Window } from './window.js';
 
-/** Agents that a report names, newest first; its sums cover all. */
+/** Maximum number of agents that a report names, newest first; its sums cover all. */
 const MAX_NAMED = 1_000;
 
 interface AgentPerformance {

@@ -6,7 +6,7 @@ const MAX_CONFIG_BYTES = 64 * 1024;
 
 export const agentName = visibleName(64);
 
-/** `runtime` goes into the agent runtime's own configuration file. */
+/** `runtime` is merged into the agent runtime's own configuration file. */
 export const agentConfig = z
   .record(z.string(), z.unknown())
   .refine((config) => JSON.stringify(config).length <= MAX_CONFIG_BYTES, {

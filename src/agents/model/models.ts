@@ -1,7 +1,7 @@
 import { PROVIDER_NAMES, type ProviderName } from '../../ai/completion/provider-names.js';
 import { BadRequestError } from '../../lib/errors.js';
 
-/** The models that provisioning offers (spec 4.7). `custom` stands for the model in `config.model`. */
+/** The models that provisioning offers (spec 4.7). `custom` selects the model in `config.model`. */
 export const AGENT_MODELS = ['claude-opus-4-6', 'gpt-4', 'custom'] as const;
 
 export type AgentModel = (typeof AGENT_MODELS)[number];

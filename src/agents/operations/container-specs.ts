@@ -116,7 +116,7 @@ export class ContainerSpecs {
     await this.#as(agent, async (db) => {
       const { containerId: before } = await this.#find(db, agent);
       if (before === containerId) return;
-      // Made for a start, because the old one was missing or of another specification.
+      // The container was made for a start, because the old one was missing or of another specification.
       if (before !== null) await endVerifications(db, agent.agentId, 'all');
       await updateAgent(db, agent.agentId, { containerId });
     });

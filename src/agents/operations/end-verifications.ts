@@ -1,7 +1,7 @@
 import type { Statements } from '../../platform/database/database.js';
 
 /**
- * Ends verifications of an agent in the caller's transaction: those under way, whose measurement would mix two
+ * Ends verifications of an agent in the caller's transaction: unfinished ones, whose measurement would mix two
  * states of the agent, or all, for a change after which the result no longer holds.
  */
 export async function endVerifications(

@@ -16,7 +16,10 @@ export class HostGoneError extends ConflictError {
   }
 }
 
-/** Removes an agent whose host is gone: no supervisor is involved, and no Docker resources are left. */
+/**
+ * Removes an agent whose host no longer exists: no supervisor is involved, and no Docker resources exist any
+ * more.
+ */
 export async function removeLostAgent(
   db: TenantTransaction,
   { actor, requestId }: Pick<Requester, 'actor' | 'requestId'>,

@@ -66,8 +66,8 @@ export class OperationStore {
   }
 
   /**
-   * Marks the operation as running and applies its desired state and configuration, from then on for good.
-   * Ends operations that can no longer begin.
+   * Marks the operation as running and applies its desired state and configuration, permanently. Ends
+   * operations that can no longer begin.
    */
   async begin(agent: AgentRef, operation: OperationBegin): Promise<'begun' | 'withdrawn' | 'gone'> {
     return this.#database.asUser(agent.userId).transaction(async (db) => {
@@ -178,7 +178,7 @@ function configurationIn({ plan, aiProvider, model }: RequestedInput): Partial<A
   };
 }
 
-/** Returns the configuration that an input asks for, or undefined if it leaves the present one. */
+/** Returns the configuration that an input requests, or undefined if the present one stays. */
 function configIn(
   { config, install, skill }: RequestedInput,
   before: Record<string, unknown>,

@@ -11,7 +11,7 @@ import {
 
 const CHUNK = 200;
 
-/** Leftovers in one pass at most; the rest waits for the next. */
+/** Maximum number of leftovers in one pass; the rest waits for the next. */
 const MAX_LEFT_OVER = 500;
 
 export interface Orphans {
@@ -54,7 +54,7 @@ export class Reconciliation {
     }
   }
 
-  /** Removes copies of agents' containers that somebody made, and returns their names. */
+  /** Removes manually created copies of agents' containers, and returns their names. */
   removeStrays(): Promise<string[]> {
     return this.#docker.containers.removeStrays();
   }

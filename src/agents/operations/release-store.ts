@@ -14,7 +14,7 @@ import { presentAgent, updateAgent } from '../agents/agents.js';
 import { archivesOf } from '../memory/archives.js';
 import { markObsolete, volumeOf } from '../memory/agent-volume-store.js';
 
-/** Archived memories per agent; a new one replaces the oldest. */
+/** Maximum number of archived memories per agent; a new one replaces the oldest. */
 export const MAX_ARCHIVES = 5;
 
 export interface Replacement {

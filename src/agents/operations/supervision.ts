@@ -8,7 +8,7 @@ import { supervisedOf, type Supervised } from './supervisors.js';
 /** Check intervals without an observation after which an agent counts as unseen. */
 const UNSEEN_INTERVALS = 3;
 
-/** Agents per pass that are checked for blocking parts of a supervisor. */
+/** Maximum number of agents per pass that are checked for blocking parts of a supervisor. */
 const MAX_REQUESTED_PARTS = 200;
 
 /** `missing` and `stuck` supervisors are restarted. */
@@ -16,7 +16,7 @@ export type SupervisorFound = 'moves' | 'missing' | 'stuck';
 
 export interface SupervisionParts {
   readonly database: Database;
-  /** Gives the agent a supervisor that makes progress. @throws UnavailableError */
+  /** Ensures that the agent has a supervisor that makes progress. @throws UnavailableError */
   readonly ensure: (agent: Supervised) => Promise<SupervisorFound>;
   /** Ends parts of a supervisor that cannot continue; true if any were found. @throws UnavailableError */
   readonly endStuckChildren: (agent: AgentRef) => Promise<boolean>;
@@ -36,8 +36,8 @@ export interface Supervision {
 }
 
 /**
- * Gives every agent of the host that has run or has an open operation an unblocked supervisor, and finds
- * unobserved agents. Agents are checked independently. @throws UnavailableError without Temporal
+ * Ensures that every agent of the host that has run or has an open operation has an unblocked supervisor, and
+ * finds unobserved agents. Agents are checked independently. @throws UnavailableError without Temporal
  */
 export async function ensureSupervisors(
   { database, ensure, endStuckChildren, checkIntervalMs }: SupervisionParts,

@@ -28,8 +28,8 @@ export async function hasOpenRun(db: Statements, taskId: string): Promise<boolea
 }
 
 /**
- * Stores a run of a locked task before its agent is asked. Returns false for a run that is skipped, because the
- * previous one is open, the agent does not run, or its owner has no plan.
+ * Stores a run of a locked task before the task is sent to its agent. Returns false for a run that is
+ * skipped, because the previous one is open, the agent does not run, or its owner has no plan.
  */
 export async function openRun(
   db: Statements,

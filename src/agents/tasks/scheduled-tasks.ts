@@ -48,7 +48,7 @@ export class ScheduledTasks {
     const onceAt = usableTimes(setting, Date.now());
     const id = randomUUID();
     return by.tenant.transaction(async (db) => {
-      // Serializes a user's creations, so that two at once cannot exceed the limits.
+      // Serializes a user's creations, so that two concurrent ones cannot exceed the limits.
       await db.lock(`scheduled-tasks-of:${by.actor}`);
       const agents = await db.query(
         `SELECT FROM agents WHERE id = $agentId AND user_id = $userId AND desired <> 'deleted'

@@ -7,7 +7,7 @@ import type { OwnerQuestion, TurnEnd } from '../chat/owner-turns.js';
 import { openRun } from './open-run.js';
 import { taskConversation } from './task-ids.js';
 
-/** Failed runs in a row after which a task is paused. */
+/** Number of failed runs in a row after which a task is paused. */
 const MAX_FAILURES = 10;
 
 /** A run as its workflow begins. */
@@ -21,7 +21,7 @@ export interface BegunRun {
   readonly scheduledFor: string;
 }
 
-/** A run whose agent is to be asked. */
+/** A run whose task is to be sent to its agent. */
 export interface TaskRunRef {
   readonly id: string;
   readonly agent: AgentRef;
@@ -50,8 +50,8 @@ export class TaskRuns {
   }
 
   /**
-   * Stores a run before its agent is asked; undefined if there is nothing to ask. A schedule of another setting
-   * starts no run; a worker then updates the schedule.
+   * Stores a run before its task is sent to the agent; undefined if there is none to send. A schedule of
+   * another setting starts no run; a worker then updates the schedule.
    */
   async begin({ id, scheduledFor, setAt, taskId }: BegunRun): Promise<TaskRunRef | undefined> {
     return this.#database.asPlatform().transaction(async (db) => {

@@ -27,11 +27,11 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const SHORTEST_MS = 5 * MINUTE_MS;
 
-/** Time ahead within which a cron expression has to have a run, and an ISO time has to be. */
+/** Time from now within which a cron expression must have a run, and an ISO time must be. */
 const CRON_AHEAD_MS = (4 * 365 + 1) * DAY_MS;
 const ONCE_AHEAD_MS = 366 * DAY_MS;
 
-/** The part of cron's syntax that croner and Temporal read alike. */
+/** The part of cron's syntax that croner and Temporal interpret in the same way. */
 const CRON_ITEM = String.raw`(?:\*(?:\/\d{1,2})?|(?:\d{1,2}|[A-Za-z]{3})(?:-(?:\d{1,2}|[A-Za-z]{3})(?:\/\d{1,2})?)?)`;
 const CRON_FIELD = `${CRON_ITEM}(?:,${CRON_ITEM}){0,59}`;
 const CRON = new RegExp(`^${CRON_FIELD}(?: ${CRON_FIELD}){4}$`);

@@ -13,7 +13,7 @@ import type { ContainerSpecs } from '../operations/container-specs.js';
 /** Milliseconds for each probe of the gateway. */
 const PROBE_MS = 5_000;
 
-/** Milliseconds in which a container that was just started may become ready, and those between probes. */
+/** Milliseconds for a newly started container to become ready, and between two probes. */
 const STARTING_MS = 8_000;
 const PAUSE_MS = 500;
 

@@ -42,7 +42,7 @@ export class VerificationStore {
     return stored.length > 0;
   }
 
-  /** Puts a measured verification in force, unless it was cancelled. */
+  /** Makes a measured verification the current one, unless it was cancelled. */
   async finish({ agent, id }: OpenVerification): Promise<void> {
     const { agentId } = agent;
     await this.#database.asUser(agent.userId).transaction(async (db) => {

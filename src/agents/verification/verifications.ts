@@ -23,7 +23,7 @@ export const VERIFY_CALL_MS = VERIFYING_MS + 5_000;
 
 const RETRY_AFTER_S = 10;
 
-/** An agent's verification in force; without one only the id is set. */
+/** An agent's current verification; without one only the id is set. */
 export interface AgentVerification {
   readonly agentId: string;
   readonly verified: boolean;
@@ -39,7 +39,7 @@ interface Parts {
   readonly engines: Pick<DockerHosts, 'require'>;
 }
 
-/** The verifications that users request. Runs of `verifyAgent` carry them out. */
+/** The verifications that users request; `verifyAgent` workflows run them. */
 export class Verifications {
   readonly #engines: Parts['engines'];
   readonly #watch: RowWatch<VerificationState>;
@@ -52,7 +52,7 @@ export class Verifications {
   }
 
   /**
-   * Measures a running agent, or joins the measurement under way, and returns the result.
+   * Measures a running agent, or joins the unfinished measurement, and returns the result.
    * @throws NotFoundError; ConflictError unless the agent runs, or if it changed during the measurement;
    * UnavailableError if its host cannot be reached
    */
@@ -85,7 +85,7 @@ export class Verifications {
     }
   }
 
-  /** Removes the agent's verification and ends one under way. Without one it changes nothing. */
+  /** Removes the agent's verification and ends an unfinished one. Without one it changes nothing. */
   async remove(by: Requester, agentId: string): Promise<void> {
     const { userId } = await getAgent(by.tenant, agentId);
     await by.tenant.transaction(async (db) => {
@@ -95,7 +95,7 @@ export class Verifications {
   }
 }
 
-/** Returns the agent's verification in force. @throws NotFoundError */
+/** Returns the agent's current verification. @throws NotFoundError */
 export async function findVerification(
   tenant: TenantDatabase,
   agentId: string,
@@ -113,7 +113,7 @@ export async function findVerification(
   return row;
 }
 
-/** Stores the request, or finds the one under way. Beginning operations wait for the lock, and end it. */
+/** Stores the request, or finds an unfinished one. Beginning operations wait for the lock, and end it. */
 async function requestVerification(
   db: Statements,
   by: Requester,

@@ -14,7 +14,7 @@ export class DockerAbsences {
   /** Start of the present absence. */
   #from: number | undefined;
 
-  /** Records that Docker is away since `from`, which is 0 if the time before is unknown. */
+  /** Records that Docker has been unavailable since `from`; 0 if it was never seen available. */
   began(from: number): void {
     this.#from ??= from;
   }

@@ -4,7 +4,7 @@ import { FairLimiter } from '../../lib/fair-limiter.js';
 export interface HostLimiters {
   /** Calls that Docker answers within seconds, or in the time of a stop. */
   readonly calls: FairLimiter;
-  /** Each start wants the host's cores. */
+  /** Each start uses the host's cores. */
   readonly starts: FairLimiter;
   readonly pulls: FairLimiter;
   readonly copies: FairLimiter;
@@ -12,13 +12,13 @@ export interface HostLimiters {
   readonly turns: FairLimiter;
 }
 
-/** More calls at once only make each of them time out: they are mostly Docker's own work. */
+/** More concurrent calls would only all time out: they are mostly Docker's own work. */
 const CALLS = 40;
 const PULLS = 4;
 const COPIES = 4;
 const TURNS = 20;
 
-/** Returns how many agents start at a time on a host with so many cores. */
+/** Returns how many agents start at a time on a host with this number of cores. */
 export const startsOn = (cores: number): number => Math.max(4, 2 * cores);
 
 export function hostLimiters(starts: number): HostLimiters {

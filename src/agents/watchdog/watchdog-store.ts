@@ -43,7 +43,7 @@ const STATUS_OF_STOP: Partial<Record<WatchdogCause, AgentStatus>> = {
   stopped: 'stopped',
 };
 
-/** Transitions kept per agent; older ones are deleted. */
+/** Maximum number of transitions kept per agent; older ones are deleted. */
 const MAX_KEPT = 500;
 
 /** A newer transition of the agent is already stored, so the writer's state is stale. */

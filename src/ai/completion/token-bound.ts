@@ -10,15 +10,15 @@ const MAX_BUDGET = 128_000;
 /** Upper bound of tokens for one image at any provider. */
 const IMAGE_TOKENS = 8_000;
 
-/** Tokens around each message in a model's own format. */
+/** Tokens that a model's own format adds to each message. */
 const MESSAGE_TOKENS = 16;
 
 /** Upper bound of tokens that a provider adds to the prompt if tools are present. */
 const TOOLS_TOKENS = 1_000;
 
 /**
- * Returns the most tokens that a call may use. A token is at least one byte of UTF-8 (about four in
- * practice). Content behind a URL has unknown size and counts as the route's largest context window.
+ * Returns the maximum number of tokens that a call may use. A token is at least one byte of UTF-8 (about four
+ * in practice). Content behind a URL has unknown size and counts as the route's largest context window.
  */
 export function tokenBound(request: ChatBody, contextWindow: number): number {
   const input = inputBound(request);
@@ -74,7 +74,7 @@ export function withOutputBound(
   };
 }
 
-/** Returns the output bound of a request without its own: a budget for thinking comes on top. */
+/** Returns the output bound of a request without its own: a budget for thinking is added. */
 export function defaultOutput({ thinking }: ChatBody): number {
   const budget = isObject(thinking) ? thinking.budget_tokens : undefined;
   const thought = typeof budget === 'number' && budget > 0 ? Math.min(budget, MAX_BUDGET) : 0;

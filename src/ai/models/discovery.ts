@@ -20,8 +20,8 @@ export interface DiscoveryParts {
 }
 
 /**
- * Keeps the models in step with the lists of providers on this machine or a private network. Others serve
- * what the catalogue lists, because the operator pays for them.
+ * Keeps the models in step with the lists of providers on this machine or a private network. Other providers
+ * serve the models of the catalogue, because the operator pays for them.
  */
 export class ModelDiscovery {
   readonly #parts: DiscoveryParts;
@@ -48,7 +48,10 @@ export class ModelDiscovery {
     await Promise.all(this.#configured().map(([name, config]) => this.#refreshOne(name, config)));
   }
 
-  /** Returns the state of each provider; those that were never asked, at public addresses, are asked now. */
+  /**
+   * Returns the state of each provider; providers at public addresses that were never queried are queried
+   * now.
+   */
   async states(): Promise<ReadonlyMap<ProviderName, ListAnswer['state']>> {
     await Promise.all(
       this.#configured()

@@ -32,7 +32,7 @@ const UNKNOWN_CONTEXT = 8_192;
 /** The suffix that servers such as Ollama add to a name without a version. */
 const LATEST = ':latest';
 
-/** The models of one moment, with all lookups prepared, because every AI call uses them. */
+/** A snapshot of the models, with all lookups precomputed because every AI call uses them. */
 export class ModelSet {
   /** All models: those of the catalogue, cheaper plans first, then the discovered ones. */
   readonly entries: readonly ModelEntry[];
@@ -97,7 +97,7 @@ export class ModelSet {
     return list !== undefined && !list.some((listed) => isSameName(listed.name, name));
   }
 
-  /** Returns the available models that a provider is asked for by default, best first. */
+  /** Returns the available models that are requested of a provider by default, best first. */
   usualOf(provider: ProviderName): readonly ModelEntry[] {
     return this.#usual.get(provider) ?? [];
   }

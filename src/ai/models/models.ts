@@ -26,7 +26,7 @@ export class Models {
     return this.#current;
   }
 
-  /** Returns the models for a caller whose own keys open further providers, in a fixed order. */
+  /** Returns the models for a caller whose own keys give access to further providers, in a fixed order. */
   opening(further: readonly ProviderName[]): ModelSet {
     const key = further.join();
     const set = this.#opened.get(key) ?? this.#newSet(further);

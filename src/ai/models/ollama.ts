@@ -9,7 +9,7 @@ const OWNER = 'library';
 
 const MAX_BYTES = 1024 * 1024;
 
-/** Models whose details are requested; further ones have none. */
+/** Maximum number of models whose details are requested; further ones have none. */
 const MAX_SHOWN = 20;
 
 const running = z.object({
@@ -22,7 +22,7 @@ export const isOllama = (list: readonly ListedModel[]): boolean =>
   list.some(({ owner }) => owner === OWNER);
 
 /**
- * Adds what only Ollama's own API says: the context of models that are loaded, and which models use tools. A
+ * Adds details that only Ollama's own API has: the context of loaded models, and support for tools. A
  * detail that cannot be read is left out.
  */
 export async function withOllamaDetails(

@@ -31,7 +31,7 @@ export class OwnKeys {
 
   static readonly none = new OwnKeys(new Map());
 
-  /** Opens a user's keys. @throws SecretUnreadableError: the platform's key must not stand in. */
+  /** Decrypts a user's keys. @throws SecretUnreadableError: the platform's key must not replace them. */
   static open(secrets: SecretBox, userId: string, sealed: SealedOwnKeys | undefined): OwnKeys {
     if (sealed === undefined) return OwnKeys.none;
     const keys = Object.entries(sealed).flatMap(([name, key]) =>

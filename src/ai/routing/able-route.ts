@@ -9,7 +9,7 @@ import { UnsupportedError } from './supported-request.js';
 /**
  * Returns the attempts that can answer a request: with as many answers as requested, and models that read its
  * images first. Models that do not read images answer without them.
- * @throws UnsupportedError if several answers are requested and no attempt gives them.
+ * @throws UnsupportedError if several answers are requested and no attempt supports that.
  */
 export function ableRoute(route: Route, request: ChatBody, providers: Providers): Route {
   const able = withSeveralAnswers(route, request);

@@ -10,11 +10,11 @@ import { DONE, type StreamReader, type WireEvent } from '../providers/shared/ada
 import { tryParseJson } from '../../lib/json.js';
 
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-/** Characters; an event may contain an image. */
+/** Maximum number of characters of an event, which may contain an image. */
 const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
-/** Bytes between two events: comments, and the beginning of the next event. */
+/** Maximum number of bytes between two events: comments, and the beginning of the next event. */
 const MAX_QUIET_BYTES = 64 * 1024 * 1024;
-/** Characters of chunks without output that wait for the first output. */
+/** Maximum number of characters of chunks without output that wait for the first output. */
 const MAX_HELD_LENGTH = 64 * 1024;
 /** Milliseconds between two stream events, and for the whole stream. */
 const STREAM_IDLE_MS = 60_000;

@@ -37,7 +37,7 @@ export interface Call {
   readonly callId: string;
   /** The account that the usage is recorded for. */
   readonly userId: string;
-  /** Causer of the call, for whom failures and abandoned calls count: the account unless given. */
+  /** Owner to whom failures and abandoned calls are attributed; the account by default. */
   readonly owner?: string;
   readonly agentId: string | null;
   /** The plan whose quota applies; undefined for administrators. */
@@ -144,8 +144,8 @@ export class Completions {
   }
 
   /**
-   * Answers completely. @throws QuotaExceededError; OwnKeyRefusedError; NoAnswerError; UnsupportedError; the
-   * abort reason of the caller's signal.
+   * Returns the complete answer. @throws QuotaExceededError; OwnKeyRefusedError; NoAnswerError;
+   * UnsupportedError; the abort reason of the caller's signal.
    */
   async answer(given: Call): Promise<Answered> {
     const call = this.#counted(given);

@@ -7,7 +7,7 @@ const DAY_MS = 24 * 60 * 60_000;
 /** Tokens of one client a day, of the 20 million that the demo has a month. */
 const CLIENT_TOKENS = 100_000;
 
-/** Clients with a budget; beyond that, the one that called longest ago is forgotten. */
+/** Maximum number of clients with a budget; beyond that, the one that called longest ago is forgotten. */
 const MAX_CLIENTS = 10_000;
 
 /** The use since the start of the client's day, in milliseconds of a monotonic clock. */

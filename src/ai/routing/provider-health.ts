@@ -1,6 +1,6 @@
 import type { ProviderName, Providers } from '../completion/provider-names.js';
 
-/** Results are cached: anybody may call the check, and providers are external. */
+/** Results are cached, because anybody may call the check and providers are external. */
 const KEEP_MS = 30_000;
 const TIMEOUT_MS = 5_000;
 

@@ -5,10 +5,10 @@ import type { ProviderName } from '../completion/provider-names.js';
 import { ProviderError } from '../completion/provider-error.js';
 import type { WireRequest } from '../providers/shared/adapter.js';
 
-/** Bytes of an error response to read: enough to find its type. */
+/** Maximum number of bytes of an error response to read: enough to find its type. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** Connections to one provider. Further calls wait while their timeout runs. */
+/** Maximum number of connections to one provider. Further calls wait while their timeout runs. */
 const MAX_CONNECTIONS = 1_024;
 const CONNECT_TIMEOUT_MS = 10_000;
 

@@ -15,12 +15,12 @@ export interface ProviderReport {
   readonly models: number;
 }
 
-/** The state of all configured providers, each asked once with its key. */
+/** The state of all configured providers, each queried once with its key. */
 export interface AiReport {
   readonly providers: readonly ProviderReport[];
-  /** The model that answers where nothing else decides. */
+  /** The model for calls that select no other. */
   readonly defaultModel: ModelEntry | undefined;
-  /** A sentence that says what to set, if no model is available. */
+  /** A sentence that names the setting to set, if no model is available. */
   readonly setup: string | undefined;
 }
 
@@ -29,7 +29,7 @@ interface Parts {
   readonly router: Router;
 }
 
-/** Asks all configured providers, for programs that answer no AI calls. */
+/** Queries all configured providers, for programs that answer no AI calls. */
 export async function checkProviders(settings: AiSettings, log: Logger): Promise<AiReport> {
   const models = new Models(settings);
   const discovery = new ModelDiscovery({ ...settings, models, log });
@@ -40,7 +40,7 @@ export async function checkProviders(settings: AiSettings, log: Logger): Promise
   });
 }
 
-/** Reports on providers whose lists are known already; asks those at public addresses for the first time. */
+/** Reports on providers whose lists are cached; queries those at public addresses for the first time. */
 export async function reportProviders({ discovery, router }: Parts): Promise<AiReport> {
   const states = await discovery.states();
   const available = router.models.current.entries.filter((entry) => entry.available);

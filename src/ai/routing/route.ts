@@ -50,7 +50,7 @@ const TIER_LENGTH = 3;
 /** The primary of a provider and its fallback. */
 const USUAL_LENGTH = 2;
 
-/** Attempts of one call; more would take too long to be useful. */
+/** Maximum number of attempts of one call; more would take too long to be useful. */
 const MAX_ATTEMPTS = 6;
 
 const isTier = (task: string): task is TaskTier => TASK_TIERS.some((tier) => tier === task);
@@ -147,13 +147,13 @@ export class Router {
     return unique([...serving, ...usualOf(set, entry.provider, plan), ...standIns].map(toAttempt));
   }
 
-  /** Requires any available model. @throws UnavailableError with `setup`, which says what to set */
+  /** Requires any available model. @throws UnavailableError with `setup`, which names the setting to set */
   requireModel(): void {
     const setup = this.missingModel;
     if (setup) throw new UnavailableError('No AI model is available', undefined, { setup });
   }
 
-  /** Returns a sentence that says what to set if no model is available. */
+  /** Returns a sentence that names the setting to set if no model is available. */
   get missingModel(): string | undefined {
     if (this.models.current.hasAvailable) return undefined;
     const configured = PROVIDER_NAMES.find((name) => this.#providers[name] !== undefined);

@@ -57,7 +57,7 @@ export const aiSettings = area(
     const providers: Partial<Record<ProviderName, ProviderConfig>> = {};
     for (const name of PROVIDER_NAMES) {
       const { apiKey, baseUrl } = values[name] ?? {};
-      // A local model server often needs no key, so an address alone also configures a provider.
+      // A local model server often needs no key, so an address without a key also configures a provider.
       if (apiKey === undefined && baseUrl === undefined) continue;
       providers[name] = { apiKey, baseUrl: baseUrl ?? PROVIDER_BASE_URLS[name] };
     }

@@ -36,7 +36,7 @@ export interface CostDashboard {
   }[];
 }
 
-/** Agents and models that are listed; the cheapest are omitted. */
+/** Maximum number of agents and models that are listed; the cheapest are omitted. */
 const MAX_NAMED = 500;
 
 interface CostRow {

@@ -17,7 +17,7 @@ import type { UsageRecord } from './usage-record.js';
 const GATHER_MS = 100;
 /** Milliseconds between two attempts while the database is unavailable. */
 const RETRY_MS = 1_000;
-/** Records that wait for an unavailable database; beyond this, calls are rejected. */
+/** Maximum number of records that wait for an unavailable database; beyond this, calls are rejected. */
 const MAX_WAITING = 100_000;
 /** Milliseconds between two updates of the usage of calls in flight. */
 const REFRESH_MS = 1_000;
@@ -190,7 +190,7 @@ export class Meter {
     for (const { record, error } of refused) this.#setAside(JSON.stringify(record), error);
   }
 
-  /** Sets a record aside that the database will never accept. */
+  /** Moves a record that the database will never accept to a file for operators. */
   #setAside(line: string, reason: unknown): void {
     this.#logFailure(reason, { refused: line });
     try {

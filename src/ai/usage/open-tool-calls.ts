@@ -1,7 +1,7 @@
 /** Milliseconds after which a call without a result counts as failed. */
 const OPEN_MS = 60 * 60_000;
 
-/** Open calls of one caller and of all; beyond these the oldest count as failed. */
+/** Maximum number of open calls of one caller and of all; beyond these the oldest count as failed. */
 const MAX_OF_CALLER = 1_000;
 const MAX_OPEN = 50_000;
 

@@ -6,7 +6,7 @@ import { TooManyRequestsError } from '../../lib/errors.js';
 import { SharedReservation } from './shared-reservation.js';
 import type { HeldTokens } from './usage-record.js';
 
-/** Reservations in one round trip. */
+/** Maximum number of reservations in one round trip. */
 const MAX_BATCH = 200;
 
 /**
@@ -16,7 +16,7 @@ const MAX_BATCH = 200;
 const HOLD_SECONDS = 120;
 export const SIGN_OF_LIFE_MS = 15_000;
 
-/** Calls reserved in advance for a frequent user, as large as the current one, without a wait for each. */
+/** Maximum number of calls reserved in advance for a frequent user, each as large as the current one. */
 const MAX_CALLS_AHEAD = 15;
 /** Milliseconds for which an advance reservation can be used: much less than it is held. */
 const AHEAD_MS = 30_000;
@@ -254,7 +254,7 @@ export class Quota {
   }
 }
 
-/** Returns the end of an advance reservation's use: never past the end of the month (UTC). */
+/** Returns the time until which an advance reservation may be used: at most the end of the month (UTC). */
 function aheadUntil(now: number): number {
   const day = new Date(now);
   return Math.min(now + AHEAD_MS, Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1, 1));

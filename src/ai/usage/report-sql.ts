@@ -1,6 +1,6 @@
 /**
  * A call is in `usage_pending` from its own transaction until the one that adds it to `usage_daily`, so one
- * statement over both tables counts it exactly once. Metrics alone read `usage_logs`, for a day at most.
+ * statement over both tables counts it exactly once. Only metrics read `usage_logs`, for a day at most.
  */
 export const ROLLED_UP = `
   (SELECT user_id, day, agent_id, provider, model, input_tokens, output_tokens, cost_usd, calls

@@ -29,10 +29,10 @@ export interface SummaryUsage extends ModelUsage, DayUsage {
 /** The last row of the previous page of a summary. */
 export type SummaryPosition = Pick<SummaryUsage, 'day' | 'agentId' | 'provider' | 'model'>;
 
-/** Models in one report; the cheapest are omitted. */
+/** Maximum number of models in one report; the cheapest are omitted. */
 const MAX_MODELS = 1_000;
 
-/** Tools in one report; the least called are omitted. */
+/** Maximum number of tools in one report; the least called are omitted. */
 const MAX_TOOLS = 1_000;
 
 /** Reports usage by day, agent and model: the tenant's, or all users' for the platform. */

@@ -6,7 +6,7 @@ export interface ReservationTerms {
   readonly callsAhead: number;
   /** Tokens beyond the first call's share: for all further calls, or 0. */
   readonly extra: number;
-  /** Milliseconds since the epoch, after which no call takes a share any more. */
+  /** Unix milliseconds after which no call takes a share any more. */
   readonly until: number;
 }
 
@@ -28,7 +28,7 @@ export class SharedReservation {
     return this.#inFlight === 0 && (this.#retired || this.#free === 0);
   }
 
-  /** Most of the advance tokens are taken. */
+  /** True if most of the advance tokens are in use. */
   get low(): boolean {
     return !this.#retired && this.terms.extra > 0 && this.#free < this.terms.extra / 3;
   }

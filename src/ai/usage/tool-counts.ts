@@ -19,7 +19,7 @@ export type ToolCount = z.output<typeof toolCount>;
 
 const MAX_NAME_LENGTH = 128;
 
-/** Names of one record. The calls of further ones are counted under one name. */
+/** Maximum number of names of one record. The calls of further ones are counted under one name. */
 const MAX_NAMES = 128;
 const OTHER = '(other)';
 

@@ -1,6 +1,6 @@
 import { isObject, tryParseJson } from '../../lib/json.js';
 
-/** Reports whether the content of a tool's result says that the call has failed. */
+/** Reports whether the content of a tool's result states that the call has failed. */
 export function isFailedResult(content: unknown): boolean {
   const text = textOf(content);
   if (text.startsWith('Error')) return true;

@@ -4,7 +4,7 @@ import type { OpenToolCall, OpenToolCalls } from './open-tool-calls.js';
 import { countedName, ToolSums, type ToolCount } from './tool-counts.js';
 import { isFailedResult } from './tool-result.js';
 
-/** Bytes of an unfinished call's counts: its record has a slot of fixed size. */
+/** Maximum number of bytes of an unfinished call's counts: its record has a slot of fixed size. */
 const MAX_OPEN_BYTES = 1_500;
 
 interface Result {
@@ -88,7 +88,7 @@ function listIn(value: unknown, field: string): readonly unknown[] {
   return Array.isArray(list) ? list : [];
 }
 
-/** Returns the place that a piece of a stream names, or else the given one. */
+/** Returns the index in a piece of a stream, or `usual` if the piece has none. */
 const placeOf = (piece: unknown, usual: number | string): number | string =>
   isObject(piece) && typeof piece.index === 'number' ? piece.index : usual;
 

@@ -11,7 +11,7 @@ const NAME = /^([0-9a-f-]{36})\.(?:\d+\.jsonl|(open))$/;
 /** Zero padding, so that file names sort by number. */
 const DIGITS = 9;
 
-/** Records of one segment, which is stored in one round trip. */
+/** Maximum number of records of one segment, which is stored in one round trip. */
 const MAX_RECORDS = 500;
 
 /** File of records that the database refused, for an operator to examine. */
@@ -75,7 +75,7 @@ export class UsageJournal {
     await segment.remove();
   }
 
-  /** Stores a line that the database refused for good, up to a total of `MAX_REFUSED_BYTES`. */
+  /** Stores a line that the database refused permanently, up to a total of `MAX_REFUSED_BYTES`. */
   quarantine(line: string): void {
     const file = path.join(this.#folder, REFUSED);
     const { size } = statSync(file, { throwIfNoEntry: false }) ?? { size: 0 };

@@ -98,7 +98,7 @@ export class AgentContainers {
         await this.#requireVolume(spec);
         return { id, created: true, staleSkills: await this.#putFiles(id, spec) };
       } catch (error) {
-        // The name is taken by a concurrent call, or by a container being removed.
+        // The name is in use by a concurrent call, or by a container being removed.
         const isTaken = error instanceof DockerRefusedError && error.statusCode === 409;
         if (!isTaken || attempt === ATTEMPTS) throw error;
       }
@@ -157,7 +157,10 @@ export class AgentContainers {
     );
   }
 
-  /** Removes the container, running or not, and waits until it is gone. A missing one is no error. */
+  /**
+   * Removes the container, running or not, and waits until Docker no longer lists it. A missing one is no
+   * error.
+   */
   async remove(agentId: string): Promise<void> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const all = await this.#own.all(agentId);
@@ -209,7 +212,7 @@ export class AgentContainers {
     return stats && containerWork(stats);
   }
 
-  /** Reads the counters of a container by its id; undefined if the container is gone or does not run. */
+  /** Reads the counters of a container by its id; undefined if the container does not exist or does not run. */
   async reading(containerId: string): Promise<ContainerReading | undefined> {
     const stats = await this.#counters(containerId, READING_MS);
     // Docker answers with zeros for a container that does not run.
@@ -242,7 +245,7 @@ export class AgentContainers {
     return new Set(running.map(({ Labels: labels }) => labels[LABEL.agent] ?? ''));
   }
 
-  /** Removes containers with an agent's labels that somebody made beside the agent's own; returns their names. */
+  /** Removes manually created containers with an agent's labels beside the agent's own; returns their names. */
   removeStrays(): Promise<string[]> {
     return this.#own.removeStrays();
   }

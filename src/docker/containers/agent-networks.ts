@@ -22,7 +22,8 @@ const IN_USE = 403;
 const REMOVALS = 3;
 
 /**
- * Docker takes a subnet before it lists the network; the listing follows within two seconds, even under load.
+ * Docker reserves a subnet before it lists the network; the listing follows within two seconds, even under
+ * load.
  */
 const LISTINGS = 40;
 const LISTING_PAUSE_MS = 50;
@@ -67,7 +68,7 @@ export class AgentNetworks {
           Name: containerName(spec.agentId),
           Driver: 'bridge',
           CheckDuplicate: true,
-          // Docker may be configured to give networks IPv6 by default.
+          // Docker may be configured to enable IPv6 for networks by default.
           EnableIPv6: false,
           Options: { [BRIDGE_NAME]: bridge },
           // Explicit, because Docker's default pools suffice for only about 30 networks.
@@ -88,7 +89,7 @@ export class AgentNetworks {
 
   /**
    * Reports whether a concurrent call created the network. The list is read again while nothing in it
-   * overlaps, because Docker takes a subnet before it lists the network.
+   * overlaps, because Docker reserves a subnet before it lists the network.
    */
   async #isMadeConcurrently(spec: AgentContainerSpec): Promise<boolean> {
     for (let listing = 1; listing <= LISTINGS; listing++) {
@@ -120,7 +121,7 @@ export class AgentNetworks {
   }
 
   /**
-   * Connects a container that was taken off its network by hand, and takes it off all others.
+   * Connects a container that was manually disconnected from its network, and disconnects it from all others.
    * @throws DockerRefusedError with 404, as a start does, if the network is missing.
    */
   async attach(agentId: string, container: Docker.ContainerInspectInfo): Promise<void> {

@@ -119,7 +119,7 @@ export class AgentVolumes {
     if (!(await this.find(spec))) throw new MemoryMissingError(volumeName(spec));
   }
 
-  /** Adopts the existing volume, whatever its maker, or creates it. */
+  /** Adopts the existing volume, regardless of its maker, or creates it. */
   async ensure(spec: VolumeSpec, maker: string): Promise<void> {
     const name = volumeName(spec);
     const found = await this.#find(name, spec.agentId);
@@ -170,7 +170,7 @@ export class AgentVolumes {
     // Docker has recreated, empty, a volume that vanished during the copy.
     if (!(await this.find(original))) {
       await this.#removeCopiers(agentId);
-      // Another agent's recreated volume must go here: no other code removes it if that agent is removed.
+      // Another agent's recreated volume must be removed here: no other code removes it if that agent is removed.
       if (original.agentId !== agentId) await this.removeMadeIn(original, () => false);
       throw new VolumeMissingError(from.volume);
     }

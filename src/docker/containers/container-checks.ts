@@ -15,7 +15,7 @@ import {
 } from './profile-differences.js';
 import { readStateFile } from './read-state-file.js';
 
-/** Bytes of `openclaw.json` at most; the user's part may have 64 KiB. */
+/** Maximum number of bytes of `openclaw.json`; the user's part may have 64 KiB. */
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
 type DockerCheckName = Exclude<CheckName, 'gateway'>;
@@ -110,7 +110,7 @@ export class ContainerChecks {
       : failed('profile', `differs in ${differences.join(', ')}`);
   }
 
-  /** Reports whether the container is on the agent's own network, beside the platform's helpers alone. */
+  /** Reports whether the container is on the agent's own network, with no others than the platform's helpers. */
   async #isAloneOnNetwork(spec: AgentContainerSpec, found: ReportedContainer): Promise<boolean> {
     const network = await this.#networks.find(spec.agentId).catch((error: unknown) => {
       if (error instanceof ForeignContainerError) return undefined;

@@ -17,7 +17,9 @@ export class ForeignContainerError extends ContainerError {
   }
 }
 
-/** Containers with the labels of one agent, none of them with its name: somebody renamed or copied them. */
+/**
+ * Containers with the labels of one agent, none of them with its name: they were renamed or copied manually.
+ */
 export class SeveralContainersError extends ContainerError {
   override readonly name = 'SeveralContainersError';
 
@@ -109,7 +111,7 @@ export class VolumeMissingError extends ContainerError {
 
 /**
  * Docker's error without a class of its own here. Agents' owners see failures, and Docker's text names host
- * paths and addresses: it is kept in the cause alone, for operators.
+ * paths and addresses: only the cause contains that text, for operators.
  */
 export class DockerRefusedError extends ContainerError {
   override readonly name = 'DockerRefusedError';

@@ -39,7 +39,7 @@ const PING_TIMEOUT_MS = 5_000;
 /** Docker stamps events before it orders them, so a resumed stream starts this much earlier. */
 const DISORDER_NS = 1_000_000_000n;
 
-/** Received events remembered against duplicates; more than Docker keeps. */
+/** Maximum number of received events remembered against duplicates; more than Docker keeps. */
 const MAX_SEEN = 1_000;
 
 /**

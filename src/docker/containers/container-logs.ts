@@ -37,12 +37,12 @@ const MAX_FRAME_BYTES = 160 * 1024;
  */
 const DISORDER_MS = 2_000;
 
-/** Lines buffered while searching for the cursor's line; lines beyond this are certainly later. */
+/** Maximum number of lines buffered while searching for the cursor's line; lines beyond this are certainly later. */
 const MAX_HELD_LINES = 10_000;
 
 /**
- * Lines read before a tail, because pieces of one line share their time: they give the first piece its number,
- * and the text that it continues.
+ * Lines read before a tail, because pieces of one line share their time: they determine the number of the
+ * first piece, and the text that it continues.
  */
 const LINES_BEFORE_TAIL = 100;
 
@@ -129,7 +129,7 @@ function withoutPosition({ position: _, ...line }: PlacedLine): LogLine {
   return line;
 }
 
-/** Yields the lines after a position; if its line is gone, those with a later time. */
+/** Yields the lines after a position; if its line no longer exists, those with a later time. */
 async function* after(
   at: Position,
   lines: AsyncIterable<PlacedLine>,

@@ -4,7 +4,7 @@ import type { DockerClient } from './docker-client.js';
 
 /**
  * Creates a container without starting it, and returns its id.
- * @throws ImageUnavailableError, DockerRefusedError with 409 if the name is taken.
+ * @throws ImageUnavailableError, DockerRefusedError with 409 if the name is in use.
  */
 export async function createContainer(
   client: DockerClient,

@@ -2,7 +2,7 @@
 export interface DiskLimits {
   /** Always stays free. */
   readonly floor: number;
-  /** Most of one agent's volume. */
+  /** Maximum size of one agent's volume. */
   readonly volume: number;
 }
 

@@ -7,7 +7,7 @@ import { isOwnContainer } from './own-containers.js';
 /** Event actions that matter for the end of a container. */
 const ACTIONS = ['start', 'kill', 'oom', 'die', 'stop'] as const;
 
-/** Characters of an event at most: one line of JSON with the container's labels. */
+/** Maximum number of characters of an event: one line of JSON with the container's labels. */
 const MAX_LINE_LENGTH = 1024 * 1024;
 
 export interface DockerEvent {

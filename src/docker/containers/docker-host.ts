@@ -96,7 +96,7 @@ export class DockerHost {
     return new Set([...owners, ...agentsOf(volumes ?? [])]);
   }
 
-  /** Returns the ids of the agents with a container or network here, not those with a volume alone. */
+  /** Returns the ids of the agents with a container or network here, not those with only a volume. */
   async ownersOfContainers(): Promise<ReadonlySet<string>> {
     const filters = this.#ofInstallation();
     const [containers, networks] = await Promise.all([

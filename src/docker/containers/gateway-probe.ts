@@ -26,10 +26,10 @@ const readyBody = z.object({
   uptimeMs: z.number().optional(),
 });
 
-/** Bytes of a probe's answer at most; a normal one has some hundred. */
+/** Maximum number of bytes of a probe's answer; a normal one has some hundred. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** Failing parts that are read of an answer. */
+/** Maximum number of failing parts that are read of an answer. */
 const MAX_FAILURES = 100;
 
 const JSON_TYPE = 'application/json';
@@ -70,7 +70,10 @@ export async function gatewayReady(port: number, { hasChannels, ...options }: Re
   });
 }
 
-/** Returns the parts that fail `GET /readyz`, channels among them; undefined if the gateway does not say. */
+/**
+ * Returns the parts that fail `GET /readyz`, channels among them; undefined if the gateway does not report
+ * them.
+ */
 export async function gatewayFailures(
   port: number,
   options: ProbeOptions & { readonly token: string },
@@ -84,7 +87,7 @@ export async function gatewayFailures(
 
 /**
  * Reports whether the gateway refuses a chat without its token by 401. The request names no message, so that
- * a gateway that lets it in makes no call to a model.
+ * a gateway that accepts it makes no call to a model.
  */
 export async function gatewayRefusesStrangers(
   port: number,

@@ -18,7 +18,7 @@ export const CONFIG_FILE = `${STATE_FOLDER}/openclaw.json`;
 export const SECRETS_FILE = `${STATE_FOLDER}/.env`;
 
 /**
- * Paths of one agent alone, by OpenClaw's layout: tokens, credentials, its identity, its conversations, and
+ * Paths of only one agent, by OpenClaw's layout: tokens, credentials, its identity, its conversations, and
  * locks, since a gateway refuses to start on state that another still holds.
  */
 const OF_ONE_AGENT = new RegExp(
@@ -26,12 +26,12 @@ const OF_ONE_AGENT = new RegExp(
     String.raw`|agents/[^/]+/(?:sessions|agent/(?:auth|openclaw-agent\.sqlite)[^/]*))(?:/|$)`,
 );
 
-/** Reports whether a path within the state belongs to one agent alone. */
+/** Reports whether a path within the state belongs to only one agent. */
 export const isOfOneAgent = (path: string): boolean => OF_ONE_AGENT.test(path);
 
 /**
- * The host and origin by which the agent's address speaks for its owner. OpenClaw takes both for its own
- * machine, where the gateway token alone approves a new device.
+ * The host and origin by which the agent's address speaks for its owner. OpenClaw treats both as its own
+ * machine, where the gateway token suffices to approve a new device.
  */
 export const GATEWAY_HOST = `localhost:${GATEWAY_PORT}`;
 export const GATEWAY_ORIGIN = `http://127.0.0.1:${GATEWAY_PORT}`;

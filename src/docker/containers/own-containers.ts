@@ -58,7 +58,7 @@ export class OwnContainers {
   }
 
   /**
-   * Finds the agent's container for a change, gives it back its name, and removes strays.
+   * Finds the agent's container for a change, restores its name, and removes strays.
    * @throws SeveralContainersError if none of several has the name; ForeignContainerError as `find`
    */
   async claim(agentId: string): Promise<Docker.ContainerInspectInfo | undefined> {
@@ -69,7 +69,7 @@ export class OwnContainers {
     if (!own) return undefined;
     for (const { Id: id } of all) if (id !== own.Id) await removeContainer(this.#client, id);
     if (nameOf(own) !== name) {
-      // The name may be another container's by now; it is of use to operators alone.
+      // The name may be another container's by now; only operators can use it.
       await this.#client.callUnless([404, 409], (docker, bound) =>
         docker.getContainer(own.Id).rename({ name, ...bound }),
       );

@@ -10,8 +10,8 @@ const NS_PER_MS = 1_000_000n;
 
 /**
  * Reports whether an ended container's last end was for lack of memory. Docker's record alone is no proof:
- * its `OOMKilled` stays true for good, so Docker's events decide. An end that Docker's few stored events no
- * longer include is taken for a kill.
+ * its `OOMKilled` never returns to false, so Docker's events decide. An end that Docker's few stored events
+ * no longer include counts as a kill.
  */
 export async function endedOutOfMemory(
   client: DockerClient,

@@ -23,8 +23,8 @@ export function canListen(host: string, port: number): Promise<boolean> {
 }
 
 /**
- * Reports whether Docker's error means a taken port, by its text, since it has no code: the last resort for a
- * remote daemon, whose ports cannot be tried.
+ * Reports whether Docker's error means a port in use, by its text, since it has no code: the last resort for
+ * a remote daemon, whose ports cannot be tested.
  */
 export function saysPortTaken(error: DockerRefusedError): boolean {
   return /port is already allocated|address already in use/.test(error.said);

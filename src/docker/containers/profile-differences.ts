@@ -28,7 +28,7 @@ export interface WantedContainer {
   readonly image: ImageDefaults;
 }
 
-/** Options that give a container more of its host; agents have none of them. */
+/** Options that grant a container more access to its host; agents have none of them. */
 const PRIVILEGES = [
   ...['CapAdd', 'Devices', 'DeviceRequests', 'DeviceCgroupRules', 'GroupAdd', 'Binds'],
   ...['VolumesFrom', 'Links', 'PidMode', 'UTSMode', 'UsernsMode', 'Sysctls', 'PublishAllPorts'],
@@ -70,7 +70,7 @@ export function profileDifferences(found: ReportedContainer, wanted: WantedConta
     ),
     ...Object.fromEntries(PRIVILEGES.map((name) => [name, isNone(host[name])])),
     IpcMode: OWN_IPC.has(host.IpcMode),
-    // Docker masks parts of /proc and /sys unless a container was made to see them.
+    // Docker masks parts of /proc and /sys unless a container was created with access to them.
     MaskedPaths: !isNone(host.MaskedPaths),
     ReadonlyPaths: !isNone(host.ReadonlyPaths),
     Mounts: hasOwnMount(found, spec, image),

@@ -122,7 +122,7 @@ export class RuntimeImages {
     return this.#client.callUnless([404], (docker) => docker.getImage(image).inspect());
   }
 
-  /** Removes an image name; false if a container now uses the image, or the name is gone. */
+  /** Removes an image name; false if a container now uses the image, or the name no longer exists. */
   async #remove(name: string): Promise<boolean> {
     const done = await this.#client.callUnless([404, 409], async (docker, bound) => {
       await docker.getImage(name).remove(bound);

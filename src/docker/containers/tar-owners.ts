@@ -6,7 +6,7 @@ export interface FirstIds {
 
 const BLOCK = 512;
 
-/** Bytes of an extended header: Docker writes some hundred, and an attribute may have 64 KiB. */
+/** Maximum number of bytes of an extended header: Docker writes a few hundred, and an attribute may have 64 KiB. */
 const MAX_EXTENDED = 1024 * 1024;
 
 /** Offset and length of the numbers in a header. */

@@ -3,7 +3,7 @@ import type { DockerClient } from './docker-client.js';
 
 const MIB = 1024 * 1024;
 
-/** Milliseconds, longer than any throw-away container may live; an older one is a leftover. */
+/** Milliseconds, longer than the life of any throw-away container; an older one is a leftover. */
 export const LEFTOVER_MS = 30 * 60_000;
 
 /** A Node program of the platform, run in a container that exists only for its duration. */
@@ -66,7 +66,7 @@ export function throwAwayOptions(program: ThrowAwayProgram): Docker.ContainerCre
 
 /** Docker's container filters; all must match. */
 interface LeftoverFilters {
-  /** Labels as `name=value`, or a name alone. */
+  /** Labels as `name=value`, or only a name. */
   readonly label: string[];
   /** Volumes of which one must be mounted. Docker 20.10 finds nothing for an empty list. */
   readonly volume?: string[];

@@ -25,7 +25,7 @@ const MAX_HELPERS = 16;
 
 const ofOneOwner = (most: number): number => Math.ceil(most / 4);
 
-/** Milliseconds that a helper that pushes stays idle after its caller has left. */
+/** Milliseconds for which a pushing helper stays idle after its caller has disconnected. */
 const PUSH_IDLE_MS = 1_000;
 
 const NO_NETWORK = 'The agent has no network to push over: start the agent once, then retry';
@@ -69,7 +69,7 @@ const mayRepeat = (call: WorkspaceCall | RemoveSkillsCall): boolean =>
   call.what === 'remove-skills' || isRepeatable(call);
 
 /**
- * Access to agents' files: for each agent a container on its volume alone, without a network. It starts on
+ * Access to agents' files: for each agent a container with only its volume, without a network. It starts on
  * demand and ends by itself after an idle minute, so it never outlives its users. Its labels do not mark it
  * as the agent's own.
  */
@@ -130,7 +130,7 @@ export class WorkspaceHelpers {
 
   /**
    * Pushes a sync's commits from the agent's own network, under its network rules, and to the private
-   * addresses of `allow`. A separate helper does it, with read-only access, no name and no open port.
+   * addresses of `allow`. A separate helper pushes, with read-only access, no name and no open port.
    * @throws ConflictError if the agent has no network; otherwise as `ask`
    */
   async push(

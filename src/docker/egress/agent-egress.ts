@@ -20,7 +20,7 @@ const TRY_MS = 2_000;
 
 const MAX_ADDRESSES = 32;
 
-/** Most subnets tried for the probe's network, from the end of the pool: agents begin at its start. */
+/** Maximum number of subnets tried for the probe's network, from the end of the pool: agents begin at its start. */
 const MAX_SUBNETS = 64;
 
 export interface EgressOptions {

@@ -12,7 +12,7 @@ export interface EgressTimes {
   readonly lastPause: number;
   /**
    * Limit for all starts together to wait for the first result; longer than a probe takes. Shared, because
-   * each start holds a turn that others wait for.
+   * each start occupies a slot that other starts wait for.
    */
   readonly firstOutcome: number;
 }

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
 
-// The pattern has matched, as viem's type of hex says.
+// The pattern has matched, so the text has viem's hex type.
 const hex = (pattern: RegExp) =>
   z
     .string()
@@ -79,6 +79,6 @@ export interface Block {
   readonly number: number;
   /** Unix seconds. */
   readonly timestamp: number;
-  /** Hashes. */
+  /** Hashes of the block's transactions. */
   readonly transactions: readonly Hex[];
 }

@@ -27,7 +27,7 @@ const CALL_TIMEOUT_MS = 5_000;
 /** Milliseconds until an idle connection is closed. */
 const IDLE_MS = 4_000;
 
-/** Bytes of an answer at most; the receipt of a payment to a hundred recipients has some 150 KB. */
+/** Maximum number of bytes of an answer; the receipt of a payment to a hundred recipients has some 150 KB. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
 /** Concurrent requests of a process, concurrent requests of an owner, and an owner's waiting requests. */
@@ -44,7 +44,7 @@ const RETRY_AFTER_S = 5;
  */
 const CALL_GAS = '0x989680'; // 10,000,000
 
-/** Owners whose clients are cached. */
+/** Maximum number of owners whose clients are cached. */
 const MAX_CLIENTS = 256;
 
 /** Milliseconds for which a node's verified chain id stays valid. */
@@ -135,7 +135,7 @@ class NodeConnections {
     queue: { perOwner: MAX_WAITING, refusal: () => new ChainAwayError() },
   });
   readonly #agent: http.Agent;
-  /** Clients by owner; beyond the bound the least recent goes. */
+  /** Clients by owner; beyond the bound the least recently used client is evicted. */
   readonly #clients = new Map<string, PublicClient>();
   /** Checks the node's chain id. Bypasses the queue, since all other requests wait for it. */
   readonly #checkChain: () => Promise<void>;
@@ -151,7 +151,10 @@ class NodeConnections {
     });
   }
 
-  /** Returns a client for an owner. Making one takes a quarter of a millisecond, more than many requests. */
+  /**
+   * Returns a client for an owner. Creating a client takes a quarter of a millisecond, more than many
+   * requests.
+   */
   clientOf(caller: NodeCaller): PublicClient {
     const name = `${caller.isUrgent ? 'urgent' : 'other'} ${caller.owner}`;
     const client = this.#clients.get(name) ?? this.#newClient(caller);
@@ -217,9 +220,9 @@ export class ChainNode {
   }
 
   /**
-   * Reads what any node of the chain answers.
+   * Makes a read that any node of the chain can answer.
    *
-   * @throws ChainAwayError also where a contract is not there, or is another one: whoever asks can change neither.
+   * @throws ChainAwayError also if a contract is missing or is another one: the caller can change neither.
    */
   read<T>(request: NodeRequest<T>): Promise<T> {
     return this.send(request).catch(throwAway);

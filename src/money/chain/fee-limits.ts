@@ -1,8 +1,8 @@
-/** Most that a signed transaction may cost, in the chain's fee unit: 10^-18 of a dollar on Tempo, else wei. */
+/** Maximum cost of a signed transaction, in the chain's fee unit: 10^-18 of a dollar on Tempo, else wei. */
 export interface FeeLimits {
-  /** Most for a unit of gas. */
+  /** Maximum per unit of gas. */
   readonly unit: bigint;
-  /** Most for the whole transaction: its gas limit at its highest fee. */
+  /** Maximum for the whole transaction: its gas limit at its highest fee. */
   readonly transaction: bigint;
 }
 

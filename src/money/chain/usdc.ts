@@ -22,7 +22,7 @@ export class Usdc {
    * Returns the USDC balance of an address in base units. @throws ChainAwayError also if no token is
    * configured.
    *
-   * @param requester the user or client that the chain is asked for.
+   * @param requester the user or client on whose behalf the chain is read.
    */
   async balanceOf(owner: Hex, requester: string): Promise<bigint> {
     if (this.#token === undefined) throw new ChainAwayError();

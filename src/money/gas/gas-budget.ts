@@ -6,7 +6,7 @@ import { NO_AGENT, requestNotification } from '../../notifications/outbox.js';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** Most gas of a UTC day. */
+/** Maximum gas of a UTC day. */
 export interface GasLimits {
   readonly perOwner: number;
   readonly total: number;

@@ -1,7 +1,7 @@
 import { formatAmount } from '../../types/money.js';
 import type { LedgerCheck } from './ledger-check.js';
 
-/** Most differences that each statement names. */
+/** Maximum number of differences that each statement names. */
 const NAMED = 20;
 
 /** Payment sessions compared in one statement. */

@@ -13,7 +13,7 @@ import type { LedgerCheck, LedgerCounts } from './ledger-check.js';
 /** Accounts compared in one statement, each at one moment. */
 const PAGE = 200;
 
-/** Most differences that a report names. */
+/** Maximum number of differences that a report names. */
 export const MOST_NAMED = 100;
 
 export interface LedgerReport extends Readonly<LedgerCounts> {

@@ -11,7 +11,7 @@ import { balanceOf } from '../ledger/ledger.js';
 /** Sessions whose holds are read at a time. */
 const PAGE = 50;
 
-/** Most fees that are compared, newest first; each takes one request to the node. */
+/** Maximum number of fees that are compared, newest first; each takes one request to the node. */
 const FEES = 500;
 
 export interface LedgerChain {

@@ -14,9 +14,9 @@ export type Account =
   | `user:${string}:${string}`
   /** The remainder of a payment session's deposit; named by the id of the session's row. */
   | `session:${string}`
-  /** The source of referral credits, which come from no other account. */
+  /** The source of referral credits, which are not transferred from any other account. */
   | 'referrals'
-  /** A user's debt, as a negative balance: what was taken back of a payment and had been spent. */
+  /** A user's debt, as a negative balance: the part of a reversed payment that had already been spent. */
   | `debt:${string}`
   /** The source of bought credits, in `usd`: the negative balance is what buyers paid. */
   | 'processor'
@@ -33,8 +33,8 @@ export type Account =
 export const creditsOf = (userId: string) => `user:${userId}:credits` as const;
 
 /**
- * Returns the account of a user's unspent granted credits, in `usd`. They buy only what the platform serves
- * itself: the database lets them move to the user's spent credits, or back to `referrals`.
+ * Returns the account of a user's unspent granted credits, in `usd`. They buy only actions that the platform
+ * itself performs: the database lets them move to the user's spent credits, or back to `referrals`.
  */
 export const grantedOf = (userId: string) => `user:${userId}:granted` as const;
 

@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/database/database.js';
 
-/** Holds released in one transaction, and most transactions in one call. */
+/** Holds released in one transaction, and maximum number of transactions in one call. */
 const BATCH = 100;
 const MAX_BATCHES = 50;
 

@@ -5,7 +5,10 @@ import type { ChainSettings } from '../chain/settings.js';
 /** Tempo, the platform's own chain, and its testnet: their transactions carry several calls. */
 const TEMPO_IDS: readonly number[] = [4217, 42_431];
 
-/** Most calls of one transaction: a new recipient takes 250,000 gas, and a transaction at most 30 million. */
+/**
+ * Maximum number of calls in one transaction: a new recipient costs 250,000 gas, and a transaction has at
+ * most 30 million.
+ */
 const CALLS_OF_TEMPO = 100;
 
 export const isTempo = (chainId: number): boolean => TEMPO_IDS.includes(chainId);

@@ -13,7 +13,7 @@ export interface ForgottenChain {
   readonly waiting: number;
 }
 
-/** Most chains that are reported. */
+/** Maximum number of chains that are reported. */
 const MOST_CHAINS = 10;
 
 /** Finds rows that wait for a chain no longer configured: they cannot progress on their own. */

@@ -15,7 +15,7 @@ export interface ListedTransaction {
   readonly finalAt: string | null;
 }
 
-/** A payment as operators see it. */
+/** A payment as shown to operators. */
 export interface ListedPayment {
   readonly id: string;
   readonly cause: string;

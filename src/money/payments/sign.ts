@@ -37,7 +37,7 @@ export class FeeTooHighError extends Error {
 
 /**
  * Signs a transaction: a Tempo transaction on the platform's own chain, else an ordinary one, whose fee
- * only the signer can pay. @throws FeeTooHighError: a node or a busy chain does not set the price alone.
+ * only the signer can pay. @throws FeeTooHighError: neither a node nor a busy chain decides the price.
  */
 export async function signTransaction(
   { feePayer, signer }: OpenedKeys,

@@ -25,26 +25,29 @@ import {
 } from './sign.js';
 import { KeyMissingError, type OpenedKeys, type SigningKeys } from './signing-keys.js';
 
-/** Most transactions of one signer in flight. */
+/** Maximum number of transactions of one signer in flight. */
 export const MAX_ON_THE_WAY = 16;
 
-/** Most queued payments that are examined at a time: some cannot be signed yet. */
+/** Maximum number of queued payments that are examined at a time: some cannot be signed yet. */
 const MAX_CHECKED = 64;
 
-/** Most payments that would revert now and wait for transactions in flight; beyond it, all later ones wait. */
+/**
+ * Maximum number of payments that would revert now and wait for transactions in flight; beyond that number,
+ * all later payments wait.
+ */
 const MAX_DOUBTFUL = 1_000;
 
-/** Most nonces of a gap that are filled at a time. */
+/** Maximum number of nonces of a gap that are filled at a time. */
 const MAX_CLOSED = 50;
 
-/** Most signers whose gaps are remembered. */
+/** Maximum number of signers whose gaps are remembered. */
 const MAX_GAPS = 1_000;
 
-/** Most transactions signed for a nonce with rising fees; after that the last one waits. */
+/** Maximum number of transactions signed for a nonce with rising fees; after that the last one waits. */
 const MAX_SIGNED = 9;
 
 /**
- * Most attempts to sign a payment, and milliseconds between them: two minutes in total, or a day if a
+ * Maximum number of attempts to sign a payment, and milliseconds between them: two minutes in total, or a day if a
  * node's refusal may be due to its own trouble.
  */
 const MAX_ATTEMPTS = 24;
@@ -343,7 +346,7 @@ export class Signer {
     return [...waiting, ...tried].map(([id]) => id);
   }
 
-  /** Sets a payment aside that cannot be signed, so that later payments need not wait. */
+  /** Counts a failed attempt to sign a payment, and gives the payment up after the last one. */
   async #setAside({ id }: QueuedPayment, error: unknown): Promise<void> {
     const attempts = await this.#store.attempted(id);
     this.#parts.log.error({ err: error, payment: id, attempts }, 'payment signing failed');
@@ -354,8 +357,8 @@ export class Signer {
   }
 
   /**
-   * Signs and sends a payment: `aside` if it has no transaction in flight, `waits` if later payments must
-   * wait.
+   * Signs and sends a payment. Returns `aside` if the payment has no transaction in flight, and `waits` if
+   * later payments must wait.
    */
   async #sign(
     payment: QueuedPayment,
@@ -365,7 +368,7 @@ export class Signer {
     const gas = payment.gas === null ? undefined : BigInt(payment.gas);
     const calls = payment.calls.map((call) => ({ ...call, value: BigInt(call.value) }));
     const check = this.#parts.checkOf?.(payment);
-    // Check and simulation see the same state, which is as new as possible.
+    // Check and simulation use the same state, which is as new as possible.
     const block = check && (await this.#node.head());
     const [needed, current, isAccepted] = await Promise.all([
       this.#node.gasOf(this.#signer.address, calls, gas, block),

@@ -45,7 +45,7 @@ export class Signers {
   }
 
   /**
-   * Returns a signer. Owners share the node fairly; the platform's own signer goes first, because all users
+   * Returns a signer. Owners share the node fairly; the platform's own signer has priority, because all users
    * wait for it. @throws ChainUnknownError
    */
   of(id: string, owner?: string): Signer {

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/database/database.js';
 import type { PaymentSessionSettings } from './settings.js';
 
-/** Sessions closed in one transaction, and most transactions of one call. */
+/** Sessions closed in one transaction, and maximum number of transactions of one call. */
 const BATCH = 100;
 const MAX_BATCHES = 50;
 

@@ -13,10 +13,10 @@ import {
 import { CallRevertedError, type ChainNode } from '../chain/chain-node.js';
 import { ESCROW_GAS } from './escrow.js';
 
-/** Most seconds from now to an authorization's deadline. */
+/** Maximum seconds from now to an authorization's deadline. */
 export const MAX_AHEAD_S = 60 * 60;
 
-/** Fewest seconds until the deadline of an authorization for a new hold: its transaction needs time. */
+/** Minimum seconds until the deadline of an authorization for a new hold: its transaction needs time. */
 const MIN_AHEAD_S = 5 * 60;
 
 /** Length in hex of a 65-byte signature by a key. */

@@ -4,7 +4,7 @@ import { paymentVouchers } from '../../platform/database/tables/payment-vouchers
 
 export type VoucherRow = RowOf<typeof paymentVouchers>;
 
-/** Most vouchers shown for each session: between two settlements there may be thousands. */
+/** Maximum number of vouchers shown for each session: between two settlements there may be thousands. */
 const MAX_SHOWN = 1_000;
 
 /** Stored details of several sessions beyond their rows. */

@@ -107,8 +107,8 @@ export class SessionOpenings {
   }
 
   /**
-   * Activates a session; a concurrent activation books the deposit only once. A session whose hold is
-   * over goes straight to settlement, without debits.
+   * Activates a session; a concurrent activation books the deposit only once. A session whose hold has
+   * expired is settled at once, without debits.
    */
   async #activate({ deposit, id }: PaymentSessionRow, hold: EscrowHold): Promise<void> {
     await this.#parts.database.asPlatform().statements((db) =>

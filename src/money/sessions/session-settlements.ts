@@ -355,8 +355,8 @@ async function book(
 }
 
 /**
- * Closes a session whose hold is over: what the treasury did not receive is the wallet's. The treasury's
- * entry comes last, so that accounts are locked in the order of their names.
+ * Closes a session whose hold has expired: the wallet keeps the part that the treasury did not receive. The
+ * treasury's entry comes last, so that accounts are locked in the order of their names.
  */
 async function close(db: Statements, session: PaymentSessionRow, settled: bigint): Promise<void> {
   const { delivered, deposit, id } = session;

@@ -6,7 +6,7 @@ import { paymentSessions } from '../../platform/database/tables/payment-sessions
 import { findById } from './session-openings.js';
 import type { PaymentSessionState } from '../../types/payment-session-states.js';
 
-/** Requests of one process that wait at a time: each uses a client connection. */
+/** Maximum number of waiting requests of one process: each uses a client connection. */
 const MAX_WAITING = 500;
 
 /** Waits for any number of sessions to leave a state. */

@@ -19,7 +19,7 @@ import { storedWalletOf } from '../wallets/agent-wallets.js';
 import { OPEN_STATUSES, RETRIED_STATUSES } from '../../types/split-states.js';
 import { gasFor, isPaidByOperator, splitCause } from './split-gas.js';
 
-/** Most open splits of one user; further ones are rejected. */
+/** Maximum number of open splits of one user; further ones are rejected. */
 export const MAX_OPEN_SPLITS = 100;
 /** Seconds in which a split in progress may end. */
 const RETRY_AFTER_S = 10;

@@ -9,7 +9,7 @@ import { ConflictError, NotFoundError, UnauthorizedError } from '../../lib/error
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
 import { sealKey } from './wallet-keys.js';
 
-/** Most wallets of one user's agents, removed agents included: keys are kept longer than agents. */
+/** Maximum number of wallets of one user's agents, removed agents included: keys are kept longer than agents. */
 export const MAX_AGENT_WALLETS = 1_000;
 
 export interface WalletOwner {

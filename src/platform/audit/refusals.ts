@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../database/database.js';
 import { recordAudit } from './audit.js';
 
-/** Most lines that one process adds per minute, across all addresses and subjects. */
+/** Maximum number of lines that one process adds per minute, across all addresses and subjects. */
 const LINES_A_MINUTE = 20;
 const MINUTE_MS = 60_000;
 

@@ -22,7 +22,7 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 export type Values = Readonly<Record<string, unknown>>;
 
 export interface Statements {
-  /** The tenant's user id; undefined for the platform. Lists filter by it: the policy alone uses no index. */
+  /** The tenant's user id; undefined for the platform. Lists filter by it: the policy by itself uses no index. */
   readonly userId: string | undefined;
   query<Row extends object>(sql: string, values?: Values): Promise<Row[]>;
 }
@@ -305,7 +305,7 @@ function inOneWrite<T>({ connection }: pg.PoolClient, send: () => T): T {
   }
 }
 
-/** Wraps a driver error in Sequelize's class, so that callers see one kind for both pools. */
+/** Wraps a driver error in Sequelize's class, so that callers get one kind of error from both pools. */
 function named(error: unknown): unknown {
   if (error instanceof pg.DatabaseError)
     return new DatabaseError(Object.assign(error, { sql: '' }));

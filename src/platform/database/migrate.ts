@@ -9,7 +9,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** Milliseconds for one statement, and so also for the wait for another migrating process. */
 const STATEMENT_TIMEOUT_MS = 300_000;
 
-/** A refusal to migrate. Its message is one sentence that says what a person has to do. */
+/** A refusal to migrate. Its message is one sentence that says what to do. */
 export class MigrationRefusedError extends Error {
   override readonly name: string = 'MigrationRefusedError';
 }

@@ -55,7 +55,7 @@ const MODELLED = {
   ...skills,
 } as const;
 
-/** Every table. Tables without a model are used by SQL alone: set operations and money functions. */
+/** Every table. Tables without a model are used only by SQL: set operations and money functions. */
 export const TABLES: readonly Table[] = [
   ...Object.values(MODELLED),
   ...Object.values(signIn),

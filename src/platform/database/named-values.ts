@@ -5,7 +5,7 @@ interface Positional {
   readonly names: readonly string[];
 }
 
-/** Most prepared statements on a connection; the server parses further ones each time. */
+/** Maximum number of prepared statements on a connection; the server parses further ones each time. */
 const MAX_PREPARED = 100;
 
 /** Statements with `$name` for values, prepared once per connection: planning outweighs finding a row. */

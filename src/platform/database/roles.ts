@@ -17,7 +17,7 @@ export interface DatabaseAndRoles {
 
 /**
  * Creates the roles and the database if missing, and sets the roles' passwords and attributes. May run in
- * several processes at once.
+ * several processes concurrently.
  * @returns the addresses for `DATABASE_OWNER_URL` and `DATABASE_URL`.
  */
 export async function ensureRolesAndDatabase(

@@ -31,7 +31,7 @@ const CHECK_MS = 15_000;
 /** Milliseconds from the end of a connection to the next attempt. */
 const RECONNECT_MS = 1_000;
 
-/** Notifications of one table. They say only that rows changed, and may be lost: callers must also poll. */
+/** Notifications of one table. They report only that rows changed, and may be lost: callers must also poll. */
 export class TableChanges {
   #count = 0;
   readonly #waiting = new Set<() => void>();

@@ -28,7 +28,7 @@ const SCHEMES = {
   npipe: {},
   postgres: POSTGRES,
   postgresql: POSTGRES,
-  // The transport demands STARTTLS unless the address says `requireTLS=false`.
+  // The transport requires STARTTLS unless the address has `requireTLS=false`.
   smtp: {},
   smtps: {},
 } satisfies Readonly<Record<string, Scheme>>;
@@ -39,8 +39,8 @@ const schemeOf = ({ protocol }: URL): Scheme | undefined =>
   Object.entries<Scheme>(SCHEMES).find(([name]) => `${name}:` === protocol)?.[1];
 
 /**
- * Returns why an address is refused in production: its traffic leaves this machine and the operator's own network
- * without TLS, and the address does not say so.
+ * Returns why an address is refused in production: its traffic leaves this machine and the operator's own
+ * network without TLS, and the address does not allow that explicitly.
  */
 export function plainFault(
   address: string,

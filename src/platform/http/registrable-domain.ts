@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 
-/** Second labels below which country registries give out names, such as `co.uk` and `com.br`. */
+/** Second labels below which country registries assign names, such as `co.uk` and `com.br`. */
 const REGISTRY_LABELS: ReadonlySet<string> = new Set([
   ...['ac', 'co', 'com', 'edu', 'gob', 'gov', 'govt', 'gv', 'mil', 'ne', 'net', 'nom', 'or', 'org'],
 ]);

@@ -3,10 +3,10 @@ import https from 'node:https';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Most bytes of an answer's head, enforced by Node. A larger head is not from a well-behaved agent. */
+/** Maximum bytes of an answer's head, enforced by Node. A larger head is not from a well-behaved agent. */
 const MAX_HEAD_BYTES = 16 * 1024;
 
-/** Informational (1xx) answers allowed before the final one. */
+/** Maximum number of informational (1xx) answers allowed before the final one. */
 const MAX_NOTICES = 10;
 
 /** An error: the answer, or the data before it, is longer than the call allows. */
@@ -19,7 +19,7 @@ export interface AnswerHead {
   readonly status: number;
   /** The media type in lower case, without parameters. */
   readonly type: string;
-  /** Bytes of the body, if the answer says so. */
+  /** Bytes of the body, if the answer states them. */
   readonly length: number | undefined;
   /** True if a body that breaks off is recognized: it has a length, or is chunked. */
   readonly isDelimited: boolean;
@@ -33,7 +33,7 @@ export interface StrictCall {
   /** The only accepted media type of the answer, unless `accepts` decides. */
   readonly accept: string;
   readonly accepts?: (type: string) => boolean;
-  /** Most bytes of an answer, including chunk framing. */
+  /** Maximum bytes of an answer, including chunk framing. */
   readonly maxBytes?: number;
   /** Bytes read per second, also the initial burst. */
   readonly bytesPerSecond?: number;

@@ -22,11 +22,11 @@ export interface StoredResponse {
 const LOCK_SECONDS = 60;
 export const KEEP_HOURS = 24;
 
-/** Bytes of kept answers. Beyond a bound the oldest answers go, and their keys stay. */
+/** Bounds of kept answers, in bytes. Beyond a bound the oldest answers are removed, and their keys stay. */
 export interface AnswerBounds {
   /** For one user, or another owner of keys. */
   readonly perOwner: number;
-  /** For all owners, of whom those with most give first. */
+  /** Limit over all owners; beyond it, the owners with the most bytes lose entries first. */
   readonly total: number;
   /** Bytes that a store keeps between two checks of the total. */
   readonly checkEvery: number;
@@ -36,7 +36,7 @@ const MIB = 1024 * 1024;
 
 const BOUNDS: AnswerBounds = { perOwner: 16 * MIB, total: 4_096 * MIB, checkEvery: MIB };
 
-/** Statements of a hundred owners each, after which the rest is left to the next check. */
+/** Maximum number of statements of a hundred owners each; the next check continues. */
 const MAX_DROPS = 20;
 
 // A key is free when it is new, older than KEEP_HOURS, or left `running` by a dead process.

@@ -27,14 +27,14 @@ export interface OperatorsListenerParts {
 }
 
 export interface OperatorsListening {
-  /** Undefined if the address cannot be listened on. */
+  /** Undefined if the address could not be bound. */
   readonly url: string | undefined;
   close(): Promise<void>;
 }
 
 /**
  * Serves `/metrics`, `/livez` and `/readyz` of a process to operators, on an address of its own because it
- * needs no authentication. An address that is taken is logged, and the process continues without.
+ * needs no authentication. An address in use is logged, and the process continues without this listener.
  */
 export async function serveOperators(parts: OperatorsListenerParts): Promise<OperatorsListening> {
   const { host, log, port, variable } = parts;

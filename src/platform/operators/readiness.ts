@@ -10,7 +10,7 @@ const ANSWER_MS = 2_000;
 
 const MAX_REASON = 300;
 
-/** Rejects with the reason if the checked thing is away; the reason holds no secret. */
+/** Rejects with the reason if the checked service is unavailable; the reason contains no secret. */
 export type Check = () => Promise<void> | void;
 
 /** Result of one check; `reason` is one sentence. */
@@ -29,7 +29,7 @@ export class CheckFailedError extends Error {
   override readonly name = 'CheckFailedError';
 }
 
-/** Says whether a process should get work: it serves, and everything that it needs answers. */
+/** Reports whether a process should get work: it serves, and every service that it needs answers. */
 export class Readiness {
   readonly #checks: Readonly<Record<string, () => Promise<void>>>;
   readonly #release: string;

@@ -7,7 +7,7 @@ import { isExplicitlyAllowed, isReachAllowed, type Allowed } from './reachable.j
 import type { ResolveName } from './resolve-name.js';
 import type { Target } from './target.js';
 
-/** Most addresses of one name that are tried. */
+/** Maximum number of addresses of one name that are tried. */
 const MAX_TRIED = 4;
 
 /** Milliseconds to connect to an address while further addresses remain. */
@@ -45,7 +45,7 @@ export async function checkedAddresses(
     );
   }
   const isNamed = addresses.every((address) => isExplicitlyAllowed(address, port, allowed));
-  // A public address of our own may reach what is closed to strangers, past the proxy in front.
+  // A public address of our own may reach services closed to strangers, without the proxy in front of them.
   if (!isNamed && (own.hasHost(host) || own.hasAddress(addresses))) {
     throw new OutboundError(
       'URL_NOT_ALLOWED',

@@ -2,7 +2,7 @@ import zlib from 'node:zlib';
 import type { Transform } from 'node:stream';
 import { OutboundError } from './outbound-error.js';
 
-/** Most encodings of a body. More is a decompression bomb or a mistake. */
+/** Maximum number of encodings of a body. A body with more is a decompression bomb or a mistake. */
 const MAX_ENCODINGS = 2;
 
 // A truncated page is still decoded as far as possible, as in a browser.
@@ -62,7 +62,7 @@ export async function* decompressed(
   yield* current;
 }
 
-/** Most bytes of the head of a gzip member, with the name of a file and a comment. */
+/** Maximum bytes of the head of a gzip member, with the name of a file and a comment. */
 const MAX_GZIP_HEAD = 8 * 1024;
 
 /** Removes the head of the first gzip member. @throws OutboundError `BAD_ENCODING` if there is none. */

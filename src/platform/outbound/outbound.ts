@@ -9,16 +9,16 @@ import { isExplicitlyAllowed, NO_EXCEPTIONS, type Allowed } from './reachable.js
 import { resolveName, type ResolveName } from './resolve-name.js';
 import { readTarget, type Target } from './target.js';
 
-/** Most bytes of an answer's head. */
+/** Maximum bytes of an answer's head. */
 const MAX_HEAD_BYTES = 64 * 1024;
 
 /** Milliseconds for a `post`, without the wait for its admission. */
 const POST_MS = 10_000;
 
-/** Most bytes of the answer to a `post` that are read. */
+/** Maximum bytes of the answer to a `post` that are read. */
 const MAX_POST_ANSWER_BYTES = 64 * 1024;
 
-/** Informational (1xx) answers allowed before the final one. */
+/** Maximum number of informational (1xx) answers allowed before the final one. */
 const MAX_NOTICES = 10;
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
@@ -26,10 +26,10 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 export interface OutboundCall {
   readonly headers: Readonly<Record<string, string>>;
   readonly maxRedirects: number;
-  /** Most bytes of the body, both compressed and decompressed. */
+  /** Maximum bytes of the body, both compressed and decompressed. */
   readonly maxBytes: number;
   readonly types: readonly string[];
-  /** True if a 304 is an answer, with an empty body: the headers ask for a change. */
+  /** True if a 304 counts as an answer, with an empty body, because the request is conditional. */
   readonly isConditional?: boolean;
   /** The signal that ends the whole call: name resolution, connection and a slow body. */
   readonly signal: AbortSignal;

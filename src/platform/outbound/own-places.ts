@@ -9,7 +9,7 @@ export const interfaceAddresses: OwnAddresses = () =>
     (found ?? []).map(({ address }) => address),
   );
 
-/** Milliseconds for which addresses are cached: to read them takes a fifth of the CPU time of a small fetch. */
+/** Milliseconds for which addresses are cached: reading them costs a fifth of the CPU time of a small fetch. */
 const KEPT_MS = 5_000;
 
 /** Recognizes this machine's addresses and the platform's own host names, however they are spelled. */

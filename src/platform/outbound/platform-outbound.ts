@@ -2,7 +2,7 @@ import type { HttpSettings } from '../http/settings.js';
 import { OutboundClient, type OutboundOptions } from './outbound.js';
 import type { OutboundSettings } from './settings.js';
 
-/** Creates a process's client for addresses that people give, which refuses the platform's own addresses. */
+/** Creates a process's client for addresses supplied by users, which refuses the platform's own addresses. */
 export function platformOutbound(
   settings: {
     readonly http: Pick<HttpSettings, 'ownNames'>;

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { OutboundError } from './outbound-error.js';
 
-/** Most characters of a URL. */
+/** Maximum number of characters of a URL. */
 const MAX_URL_LENGTH = 8_192;
 
 /** Ports of other protocols, as browsers block them: such a server could read a request as commands. */

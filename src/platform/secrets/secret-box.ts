@@ -68,7 +68,7 @@ export class SecretBox {
     return this.#sealed(dataKey, body, context);
   }
 
-  /** Returns a keyed digest, equal for equal text and context; nobody without the key can guess the text. */
+  /** Returns a keyed digest, equal for equal text and context; without the key, the text cannot be guessed. */
   digest(text: string, context: string): string {
     return this.digests(text, context)[0];
   }

@@ -4,7 +4,7 @@ import { tokenHash } from './token-hash.js';
 import { isPlan, type Plan } from '../../types/plans.js';
 import type { SealedOwnKeys } from '../../types/sealed-own-keys.js';
 
-/** Tokens per round trip. */
+/** Maximum number of tokens per round trip. */
 const MAX_BATCH = 200;
 
 interface Found {

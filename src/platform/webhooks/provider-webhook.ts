@@ -21,7 +21,7 @@ export interface ProviderEvent {
 
 export interface ProviderWebhookOptions {
   readonly kind: ProviderWebhookKind;
-  /** Secrets in force; undefined if the provider is not configured. */
+  /** Valid secrets; undefined if the provider is not configured. */
   readonly secrets: readonly string[] | undefined;
   /** The setting that is missing without secrets. */
   readonly setting: string;
@@ -39,7 +39,10 @@ export class ProviderWebhook {
     this.#webhooks = secrets?.map((secret) => new Webhook(secret));
   }
 
-  /** Verifies the signature of an event, and returns what the event says. @throws BadRequestError, UnavailableError */
+  /**
+   * Verifies the signature of an event, and returns the parsed event. @throws BadRequestError,
+   * UnavailableError
+   */
   verify(body: Buffer, headers: WebhookHeaders): ProviderEvent {
     if (!this.#webhooks) {
       throw new UnavailableError(

@@ -1,9 +1,9 @@
 import { entriesOf, textAs } from '../environment/types.js';
 
-/** Most secrets at a time: the old one and the new one. */
+/** Maximum number of secrets at a time: the old one and the new one. */
 const MAX_SECRETS = 2;
 
-/** Fewest bytes of a secret by Standard Webhooks. */
+/** Minimum bytes of a secret by Standard Webhooks. */
 const MIN_BYTES = 24;
 
 /** Signing secrets of a provider's webhooks: two while the secret is changed. */

@@ -25,7 +25,7 @@ const PIECE_BYTES = 64 * 1024;
 /** The function of `node:fs/promises` takes twice as long, which slows down hundreds of concurrent calls. */
 const statOf = promisify(lstat);
 
-/** Most attempts to create a folder that other requests remove. */
+/** Maximum number of attempts to create a folder that other requests remove. */
 const ATTEMPTS = 20;
 
 export type EntryKind = 'file' | 'folder' | 'other';
@@ -373,7 +373,7 @@ function isLeft(name: string): boolean {
   return pid === 0 || pid === process.pid || !isRunning(pid);
 }
 
-/** First and last millisecond with a year of four digits; some file systems take any time. */
+/** First and last millisecond with a year of four digits; some file systems accept any time. */
 const DATES = { first: Date.parse('0000-01-01T00:00:00Z'), last: 253_402_300_799_999 } as const;
 
 /** Returns a file's time, never later than the real one. */

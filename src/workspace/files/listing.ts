@@ -1,6 +1,6 @@
 const MAX_ENTRIES = 10_000;
 
-/** Most bytes of the answer as JSON: names may be long, and JSON may escape a character with six bytes. */
+/** Maximum bytes of the answer as JSON: names may be long, and JSON may escape a character with six bytes. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /** Bytes of an entry beyond its own fields: a comma, and flags such as `truncated`. */

@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import type { GitView } from './git-view.js';
 
-/** Most bytes of each of the two diffs. */
+/** Maximum bytes of each of the two diffs. */
 const MAX_DIFF_BYTES = 1024 * 1024;
 
 export interface Diff {

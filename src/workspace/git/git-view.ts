@@ -10,7 +10,7 @@ import { GitFailedError, GIT_MS, runGit, type GitAnswer, type GitCall } from './
 import { UnsupportedRepositoryError } from './unsupported.js';
 import { ownFolder, type LeaseFolder, type WorkspacePlace } from './view-folder.js';
 
-/** Most bytes of a row of the index: longer than any path that can be opened. */
+/** Maximum bytes of a row of the index: longer than any path that can be opened. */
 const MAX_ROW_BYTES = 8 * 1024;
 
 /** File mode of an index entry that is another repository. */
@@ -39,7 +39,7 @@ export type Git = (
   args: readonly string[],
   options?: Pick<GitCall, 'cutAt' | 'input' | 'reads'> & {
     readonly env?: Readonly<Record<string, string>>;
-    /** Exit codes that count as success; default: 0 alone. */
+    /** Exit codes that count as success; default: only 0. */
     readonly codes?: readonly number[];
   },
 ) => Promise<GitAnswer>;

@@ -18,7 +18,7 @@ import {
 /** Milliseconds for which an unused folder is kept for the next request. */
 const KEPT_MS = 10_000;
 
-/** Bytes of an index of about 40,000 files; leaves room for writers. */
+/** Maximum number of bytes of an index of about 40,000 files; leaves room for writers. */
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 
 interface Kept {
@@ -34,7 +34,7 @@ export class ViewFolderCache {
   #expiry: NodeJS.Timeout | undefined;
 
   readonly lend: LeaseFolder = async (place, repository) => {
-    // Taken before reading: a change during the read gives the next request another state.
+    // Read before the files: after a change during the read, the next request finds another state.
     const state = await stateFor(place, repository);
     const kept = this.#kept;
     if (kept && kept.state === state) {

@@ -5,10 +5,10 @@ import type { GitView } from './git-view.js';
 export const DEFAULT_LOG = 20;
 export const MAX_LOG = 100;
 
-/** Most bytes of a subject or name; longer ones are cut. */
+/** Maximum bytes of a subject or name; longer ones are cut. */
 const MAX_FIELD = 2_000;
 
-/** Most bytes of git's output, long subjects included; commits after them are left out. */
+/** Maximum bytes of git's output, long subjects included; commits after them are left out. */
 const MAX_READ = 512 * 1024 * 1024;
 
 const FIELDS = ['%H', '%h', '%s', '%an', '%aI', '%at', '%cI', '%ct'];

@@ -5,9 +5,9 @@ import type { Folder } from '../files/folder.js';
 import { isSettled, stateOf } from './file-state.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
 
-/** Most folders of objects; git itself creates 258. */
+/** Maximum number of folders of objects; git itself creates 258. */
 const MAX_FOLDERS = 1_000;
-/** Most folders checked at a time: each one is open during its check. */
+/** Maximum number of folders checked at a time: each one is open during its check. */
 const FOLDERS_AT_ONCE = 64;
 
 /** Checks that a repository has all its objects, without links. @throws UnsupportedRepositoryError */

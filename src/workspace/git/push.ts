@@ -153,7 +153,7 @@ function pinned(host: string, { addresses, port }: CheckedTarget): Setting {
   return ['http.curloptResolve', `${host}:${port}:${all.join(',')}`];
 }
 
-/** The login goes into the environment: every user of the machine can read arguments. */
+/** The login is passed in the environment, because every user of the machine can read arguments. */
 const asHeader = (login: string): Setting => [
   'http.extraHeader',
   `Authorization: Basic ${Buffer.from(login).toString('base64')}`,

@@ -5,7 +5,7 @@ import { ServiceError, UnavailableError } from '../../lib/errors.js';
 /** Milliseconds for all git work of one request. */
 export const GIT_MS = 30_000;
 
-/** Most bytes of git's output. */
+/** Maximum bytes of git's output. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
 const MAX_SAID = 4_096;

@@ -1,7 +1,7 @@
 import { ListingRoom } from '../files/listing.js';
 import type { Git, GitView } from './git-view.js';
 
-/** Most bytes of `git status` that are read: more than is shown. */
+/** Maximum bytes of `git status` that are read: more than is shown. */
 const MAX_READ = 4 * 1024 * 1024;
 
 export interface Change {

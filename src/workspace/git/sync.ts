@@ -21,7 +21,7 @@ export const NOTHING_TO_COMMIT = 'nothing to commit';
 /** Author of commits if the repository configures none. */
 const AUTHOR = { name: 'Agent Platform', email: 'agent-platform@localhost' };
 
-/** Most bytes of one object that is added to the repository. */
+/** Maximum bytes of one object that is added to the repository. */
 const MAX_OBJECT_BYTES = 512 * 1024 * 1024;
 
 /** Files that show an unfinished git operation, which a commit would end wrongly. */

@@ -10,7 +10,7 @@ import { inGitFolder, type Repository } from './repository.js';
 import { GIT_MS } from './run-git.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
 
-/** Bytes of an index of about 500,000 files; concurrent readers hold one each in memory. */
+/** Maximum number of bytes of an index of about 500,000 files; concurrent readers hold one each in memory. */
 export const MAX_INDEX_BYTES = 48 * 1024 * 1024;
 const MAX_LIST_BYTES = 1024 * 1024;
 

@@ -7,13 +7,13 @@ import { isMemoryName, MEMORY_FILES, MEMORY_FOLDER } from './memory-paths.js';
 
 const MAX_FILES = 1_000;
 
-/** Most entries that are looked at, and levels of folders. */
+/** Maximum number of entries that are read, and of levels of folders. */
 const MAX_ENTRIES = 10_000;
 const MAX_LEVELS = 16;
 
 const MAX_MATCHES = 50;
 
-/** Characters of a matching line in the answer, and those of them before the match. */
+/** Maximum number of characters of a matching line in the answer, and those of them before the match. */
 const MAX_TEXT = 500;
 const TEXT_BEFORE = 100;
 

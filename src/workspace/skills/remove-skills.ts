@@ -2,7 +2,7 @@ import { NotFoundError } from '../../lib/errors.js';
 import { NotPlainError, type Folder } from '../files/folder.js';
 import { SKILL_LIST } from './skill-places.js';
 
-/** Entries at most that are removed with a skill; the agent may have added some. */
+/** Maximum number of entries that are removed with a skill; the agent may have added some. */
 const MAX_ENTRIES = 10_000;
 const MAX_DEPTH = 32;
 

@@ -4,7 +4,7 @@ import type { Database, TenantTransaction } from '../../../platform/database/dat
 import { tokenHash } from '../../../platform/secrets/token-hash.js';
 import type { FarcasterIdentity } from './quick-auth.js';
 
-/** Token chains that are kept for each account; one more evicts the oldest. */
+/** Maximum number of token chains that are kept for each account; one more evicts the oldest. */
 const MAX_CHAINS = 20;
 
 /** Characters of a token's prefix: 18 bytes for all tokens of a proof, before 30 bytes of each token. */

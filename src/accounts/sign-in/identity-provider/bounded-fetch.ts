@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { CustomFetch } from 'openid-client';
 import { readTextUpTo } from '../../../lib/read-beginning.js';
 
-/** Most bytes of a provider's answer. */
+/** Maximum bytes of a provider's answer. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
 /** Seconds that a provider may take for each answer. */

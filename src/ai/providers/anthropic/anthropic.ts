@@ -11,7 +11,7 @@ const API_VERSION = '2023-06-01';
 /** Allows `thinking.block_binding`. */
 const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
 
-/** Models of one page of the list, Anthropic's most. */
+/** Maximum number of models of one page of the list, Anthropic's most. */
 const MAX_LISTED = 1_000;
 
 export const anthropic: ProviderAdapter = {

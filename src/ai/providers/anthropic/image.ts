@@ -2,7 +2,7 @@ import { unsupported } from './errors.js';
 import { isObject, type JsonObject } from '../../../lib/json.js';
 import { hasTypeOf } from '../shared/left-out.js';
 
-/** Types of images inside a message that Anthropic takes. */
+/** Types of images inside a message that Anthropic accepts. */
 const MEDIA_TYPES: ReadonlySet<string> = new Set([
   'image/jpeg',
   'image/png',

@@ -41,7 +41,7 @@ export function toConversation(request: ChatRequest, thinks: boolean): Conversat
   const current = beginOfTurn(messages);
   const system: Block[] = [];
   const turns: Turn[] = [];
-  /** Anthropic wants the results of one round of tool calls in a single turn. */
+  /** Anthropic requires the results of one round of tool calls in a single turn. */
   let results: Block[] | undefined;
   for (const [at, message] of messages.entries()) {
     const content = isLenient(message, at, current)
@@ -62,7 +62,7 @@ export function toConversation(request: ChatRequest, thinks: boolean): Conversat
         turns.push({ role: 'user', content: textOrBlocks(content) ?? NO_TEXT });
         break;
       case 'assistant': {
-        // Anthropic takes thinking only at the beginning of a turn.
+        // Anthropic accepts thinking only at the beginning of a turn.
         const begins = turns.at(-1)?.role !== 'assistant';
         const thinking = thinks && begins ? thinkingBlocks(message.reasoning_details, model) : [];
         const said = [...blocks(content), ...toolUses(message.tool_calls)];

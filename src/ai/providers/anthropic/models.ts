@@ -27,7 +27,7 @@ export function maxOutputOf(model: string): number {
 }
 
 /**
- * The settings of thinking that a model takes:
+ * The settings of thinking that a model accepts:
  * - `none`: it does not think.
  * - `budget`: `enabled` with a budget.
  * - `any`: a budget, or `adaptive`.
@@ -50,9 +50,9 @@ export const thinksByDefault = (model: string): boolean =>
   thinkingSettings(model) === 'always' || generationOf(model).version >= 500;
 
 /**
- * Returns the way in which a model takes its own thinking back:
+ * Returns the condition under which a model accepts its own earlier thinking:
  * - `free`: with any conversation before it.
- * - `bound`: with the same conversation before it; it drops its thinking otherwise, if asked to.
+ * - `bound`: with the same conversation before it; otherwise it drops its thinking, if the request allows that.
  * - `none`: its thinking is left out, because no rule for it is documented.
  */
 export function thinkingReplay(model: string): 'free' | 'bound' | 'none' {

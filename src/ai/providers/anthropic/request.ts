@@ -12,7 +12,7 @@ import { isObject, type JsonObject } from '../../../lib/json.js';
 /** OpenAI's format allows 2. */
 const MAX_TEMPERATURE = 1;
 
-/** The lowest `top_p` that Anthropic takes while a model thinks. */
+/** The lowest `top_p` that Anthropic accepts while a model thinks. */
 const MIN_THINKING_TOP_P = 0.95;
 
 /** Converts a chat completion. @throws ProviderError `bad_request` for one that Anthropic cannot express. */
@@ -37,7 +37,7 @@ export function toMessagesRequest(request: ChatRequest): JsonObject {
   });
 }
 
-/** Converts the conversation, with the thinking that the model takes in it. */
+/** Converts the conversation, with the thinking that the model accepts in it. */
 function thinkingConversation(request: ChatRequest, maxTokens: number) {
   const { model } = request;
   const thinking = toThinking(request, maxTokens);
@@ -71,7 +71,7 @@ function sampling(
   { isOn }: Thinking,
 ): JsonObject {
   if (!takesSampling(model)) return {};
-  // A thinking model takes no temperature and no top_k.
+  // A thinking model accepts no temperature and no top_k.
   if (isOn) return typeof topP === 'number' && topP >= MIN_THINKING_TOP_P ? { top_p: topP } : {};
   return {
     ...(typeof topK === 'number' && { top_k: topK }),
@@ -107,7 +107,7 @@ function opaqueId(user: string): string {
   return createHash('sha256').update(user).digest('hex');
 }
 
-/** Converts a JSON schema to Anthropic's `output_config`; "any JSON" can only be asked for. */
+/** Converts a JSON schema to Anthropic's `output_config`; "any JSON" can only be requested in the prompt. */
 function outputConfig({ response_format: format, output_config: config }: ChatRequest): JsonObject {
   const own = isObject(config) ? config : undefined;
   const isSchema = isObject(format) && format.type === 'json_schema';

@@ -34,7 +34,7 @@ const messageDelta = z.object({
   usage: wireUsage.nullish(),
 });
 
-/** Characters; a longer block of thinking is not given out, and the next turn goes without. */
+/** Characters; a longer block of thinking is not returned, and the next turn has no thinking. */
 const MAX_THINKING_LENGTH = 4 * 1024 * 1024;
 
 interface OpenThinking {

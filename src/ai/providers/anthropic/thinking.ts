@@ -2,21 +2,21 @@ import { isObject, type JsonObject } from '../../../lib/json.js';
 import type { ChatRequest } from '../../completion/completion.js';
 import { thinkingSettings, thinksByDefault } from './models.js';
 
-/** The smallest budget that Anthropic takes, in tokens. */
+/** The smallest budget that Anthropic accepts, in tokens. */
 const MIN_BUDGET = 1_024;
 
 export interface Thinking {
   /** Undefined leaves the model's default. */
   readonly setting: JsonObject | undefined;
-  /** The model thinks in this turn, and takes its thinking blocks back. */
+  /** True if the model thinks in this turn and accepts its earlier thinking blocks. */
   readonly isOn: boolean;
 }
 
 export const WITHOUT_THINKING: Thinking = { setting: undefined, isOn: false };
 
 /**
- * Returns the setting of thinking that the model takes for this turn. A budget and a forced tool call exclude
- * each other: the turn goes without thinking.
+ * Returns the setting of thinking that the model accepts for this turn. A budget and a forced tool call
+ * exclude each other: such a turn has no thinking.
  */
 export function toThinking(request: ChatRequest, maxTokens: number): Thinking {
   const { model, thinking } = request;
@@ -33,7 +33,7 @@ export function toThinking(request: ChatRequest, maxTokens: number): Thinking {
   return { setting: { ...thinking, type: 'enabled', budget_tokens: budget }, isOn: true };
 }
 
-/** Lets a model drop thinking that it refuses, since clients change conversations. */
+/** Allows a model to drop thinking that it refuses, since clients change conversations. */
 export function withDropping({ setting, isOn }: Thinking): Thinking {
   const binding = { block_binding: { prefix_mismatch_behavior: 'drop_block' } };
   return { setting: { type: 'adaptive', ...setting, ...binding }, isOn };

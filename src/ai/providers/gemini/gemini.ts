@@ -10,7 +10,7 @@ import { readGeminiList } from './model-list.js';
 import { geminiBody } from './request.js';
 import { GeminiStream } from './stream.js';
 
-/** Models of one page of the list, Gemini's most. */
+/** Maximum number of models of one page of the list, Gemini's most. */
 const MAX_LISTED = 1_000;
 
 export const gemini: ProviderAdapter = {
@@ -51,7 +51,7 @@ export const gemini: ProviderAdapter = {
   }),
   readList: readGeminiList,
 
-  // The status decides if the body is cut off or not Gemini's own.
+  // If the body is truncated or not in Gemini's format, the status decides.
   readError(status, headers, text) {
     return geminiError(tryParseJson(text), status, headers);
   },

@@ -1,7 +1,7 @@
 import { badRequest } from './input.js';
 import type { JsonObject } from '../../../lib/json.js';
 
-/** Types of images inside a message that Gemini takes. */
+/** Types of images inside a message that Gemini accepts. */
 export const MEDIA_TYPES: ReadonlySet<string> = new Set([
   'image/png',
   'image/jpeg',

@@ -60,7 +60,7 @@ export function toContents({ model, messages: given }: Pick<ChatRequest, 'model'
   const system: Part[] = [];
   const contents: Content[] = [];
   const functionNames = new Map<string, string>();
-  /** The content that collects the results of one turn's calls: Gemini wants them together. */
+  /** The content that collects the results of one turn's calls: Gemini requires them together. */
   let results: Content | undefined;
   for (const [at, message] of messages.entries()) {
     const content = isLenient(message, at, current)
@@ -156,7 +156,7 @@ function assistantParts(
   return parts;
 }
 
-/** Converts a result; its images follow the response, which takes only JSON. */
+/** Converts a result; its images follow the response, which may contain only JSON. */
 function functionResponse(
   { tool_call_id: id }: ChatMessage,
   content: unknown,
@@ -174,7 +174,7 @@ function functionResponse(
 }
 
 function jsonObject(text: string): JsonObject | undefined {
-  // Gemini takes a reference, as a schema has it, for one to an image of the result.
+  // Gemini would read a schema's `$ref` in a result as a reference to an image of the result.
   if (text.includes('"$ref"')) return undefined;
   // Results are long, so text that cannot be an object is not parsed.
   return /^\s*\{/.test(text) ? parseObject(text) : undefined;

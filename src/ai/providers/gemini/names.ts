@@ -5,7 +5,7 @@ import { sentName } from '../shared/tool-calls.js';
 /** Characters that Gemini refuses in the name of a function, and the place before a name that begins with none. */
 export const REFUSED_IN_NAMES = /[^\w.:-]|^(?=[\d.:-])/g;
 
-/** Returns a tool's name as Gemini takes it. */
+/** Returns a tool's name as Gemini accepts it. */
 export const geminiName = (name: string): string => sentName(name, REFUSED_IN_NAMES);
 
 /** Returns the name by which the client declared a tool that Gemini calls. */

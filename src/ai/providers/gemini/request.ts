@@ -89,7 +89,7 @@ function functionDeclarations(tools: unknown): readonly object[] | undefined {
   return declared.map(({ function: { name, description, parameters } }) => ({
     name: geminiName(name),
     description: description ?? undefined,
-    // This field takes any JSON Schema; `parameters` takes only Google's subset.
+    // This field allows any JSON Schema; `parameters` allows only Google's subset.
     parametersJsonSchema: isObject(parameters)
       ? geminiSchema(parameterSchema(parameters))
       : (parameters ?? undefined),

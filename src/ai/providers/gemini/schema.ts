@@ -2,11 +2,14 @@ import { isObject, type JsonObject } from '../../../lib/json.js';
 import { changedSchema } from '../shared/json-schema.js';
 import { referred } from '../shared/tool-schema.js';
 
-/** Names in a reference that is followed: deeper schemas would be copied once for each outer one. */
+/**
+ * Maximum number of names in a reference that is followed: deeper schemas would be copied once for each
+ * outer one.
+ */
 const MAX_NAMES = 8;
 
 /**
- * Returns a schema with the references that Gemini takes: to "$defs", with no more beside them than
+ * Returns a schema with the references that Gemini accepts: to "$defs", with no more beside them than
  * a description and a default. The targets of others are added to "$defs".
  */
 export function geminiSchema(schema: JsonObject): JsonObject {

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { isObject, type JsonObject } from '../../../lib/json.js';
 import type { FinishReason } from '../shared/openai-format.js';
 
-/** Tool calls of one answer at most; further ones are passed on as they are. */
+/** Maximum number of tool calls of one answer; further ones are passed on as they are. */
 const MAX_CALLS = 1_000;
 
-/** Finish reasons of other formats, which some servers give in OpenAI's. */
+/** Finish reasons of other formats, which some servers send in OpenAI's. */
 const REASONS: ReadonlyMap<unknown, FinishReason | null> = new Map([
   ['', null],
   ['end_turn', 'stop'],
@@ -19,7 +19,7 @@ const REASONS: ReadonlyMap<unknown, FinishReason | null> = new Map([
   ['sensitive', 'content_filter'],
 ]);
 
-/** Gives one answer of a server the form that clients of OpenAI expect. */
+/** Converts one answer of a server into the form that clients of OpenAI expect. */
 export class AnswerForm {
   readonly #field: 'delta' | 'message';
   /** The tool calls so far by the position of their choice. */
@@ -55,7 +55,7 @@ export class AnswerForm {
     const { role, tool_calls: calls, content } = said;
     const hasRole = role !== '' && role !== null;
     const isPlain = hasRole && !Array.isArray(content);
-    // Nearly every chunk is a text alone.
+    // Nearly every chunk is only a text.
     if (isPlain && calls === undefined) return said;
     const given: readonly unknown[] = Array.isArray(calls) ? calls : [];
     const usualCalls = given.map((call) => (isObject(call) ? this.#usualCall(call, choice) : call));
@@ -92,7 +92,7 @@ export class AnswerForm {
   }
 }
 
-/** The positions of the tool calls of one choice: some servers give none, or the same to all. */
+/** The positions of the tool calls of one choice: some servers send none, or the same for all calls. */
 class CallPositions {
   count = 0;
   readonly #open = new Map<unknown, { readonly id: unknown; readonly position: number }>();

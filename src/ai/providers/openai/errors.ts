@@ -44,7 +44,7 @@ export function failureOfError(name: ProviderName, error: JsonObject): ProviderE
     return new ProviderError(name, failureOf(name, 500, error));
   }
   const failure = failureOf(name, status, error);
-  // The provider took the request, but a server behind it did not: another provider can answer.
+  // The provider accepted the request, but a server behind it did not: another provider can answer.
   return new ProviderError(name, failure === 'bad_request' ? 'overloaded' : failure, status);
 }
 
@@ -66,7 +66,7 @@ const BASE_FAILURES: Readonly<Record<number, ProviderFailure>> = {
   2049: 'bad_key',
 };
 
-/** Failures for the error codes and types of the OpenAI format, whatever the status. */
+/** Failures for the error codes and types of the OpenAI format, regardless of the status. */
 const NAMED_FAILURES = new Map<string, ProviderFailure>(
   Object.entries({
     context_length_exceeded: 'too_long',
@@ -86,7 +86,7 @@ const NAMED_FAILURES = new Map<string, ProviderFailure>(
   } as const),
 );
 
-/** Returns the failure for a status, unless the error's own words say more. */
+/** Returns the failure for a status, unless the error's own fields are more specific. */
 export function failureOf(
   name: ProviderName,
   status: number,
@@ -99,7 +99,7 @@ export function failureOf(
   // At OpenRouter a 403 is a moderation refusal.
   if (status === 403 && name === 'openrouter') return 'refused';
   const failure = failureOfStatus(status);
-  // OpenRouter took the request, and names the server behind it that did not.
+  // OpenRouter accepted the request; the error names the server behind it that refused.
   const isOfAnother = isObject(metadata) && typeof metadata.provider_name === 'string';
   return failure === 'bad_request' && isOfAnother ? 'overloaded' : failure;
 }

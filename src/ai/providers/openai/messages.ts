@@ -22,7 +22,7 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
   'image/gif',
 ]);
 
-/** Returns the messages in the form that the server takes. */
+/** Returns the messages in the form that the server accepts. */
 export function messagesFor(rules: ServerRules, request: ChatRequest): ChatMessage[] {
   const { model } = request;
   const asked = rules.requiresJsonAsked ? withJsonAsked(request) : request.messages;
@@ -65,12 +65,12 @@ function withOneInstruction(messages: readonly ChatMessage[]): readonly ChatMess
   return [{ role: 'system', content }, ...messages.filter((each) => !isInstruction(each))];
 }
 
-/** Fields of an answer without content; reasoning alone is no answer. */
+/** Fields of an answer without content; only reasoning is no answer. */
 const SAID = ['tool_calls', 'function_call', 'refusal'];
 
 const MAY_BE_LEFT_OUT: ReadonlySet<string> = new Set(['assistant', 'system', 'developer']);
 
-/** Returns undefined for an answer or an instruction that says nothing, which most servers refuse. */
+/** Returns undefined for an empty answer or instruction, which most servers refuse. */
 function messageFor(
   rules: ServerRules,
   model: string,
@@ -128,7 +128,10 @@ function withoutImages(content: unknown): readonly [unknown, readonly unknown[]]
   return [parts.filter((part) => !isImage(part)), parts.filter(isImage)];
 }
 
-/** Returns content whose parts the server takes: a refusal is a text, which few servers know as more. */
+/**
+ * Returns content whose parts the server accepts: a refusal becomes a text, because few servers accept
+ * refusals.
+ */
 function withTakenParts(content: unknown, rules: ServerRules): unknown {
   if (!Array.isArray(content)) return content;
   return content.map((part: unknown) => {
@@ -141,7 +144,10 @@ function withTakenParts(content: unknown, rules: ServerRules): unknown {
   });
 }
 
-/** Returns content that the server takes: a text in place of nothing, an empty list, or texts alone. */
+/**
+ * Returns content that the server accepts: a text in place of missing content, of an empty list, or of a list
+ * of texts.
+ */
 function contentOf(role: string, content: unknown, rules: ServerRules): unknown {
   if (isNothing(content)) {
     if (role === 'user') return NO_TEXT;
@@ -169,7 +175,7 @@ const isText = (part: unknown): part is { readonly text: string } =>
 /** Fields that need tools. */
 const ABOUT_TOOLS = ['tool_choice', 'parallel_tool_calls'];
 
-/** Returns the request with its tools in the form that the server takes; an empty list is left out. */
+/** Returns the request with its tools in the form that the server accepts; an empty list is left out. */
 export function withTools(rules: ServerRules, request: ChatRequest): ChatRequest {
   const { tools } = request;
   if (tools === undefined && ABOUT_TOOLS.every((field) => !(field in request))) return request;

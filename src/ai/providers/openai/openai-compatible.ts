@@ -55,7 +55,7 @@ const chunk = z.object({
   x_groq: z.object({ usage, error: z.string().nullish() }).nullish(),
 });
 
-/** Returns the adapter for a provider with OpenAI's format, as far as its server takes the format. */
+/** Returns the adapter for a provider with OpenAI's format, as far as its server accepts the format. */
 export function openAiCompatible(name: ProviderName): ProviderAdapter {
   return {
     takesSeveralAnswers: name === 'openai',
@@ -178,7 +178,7 @@ function bytesSaid(said: unknown): number {
   const { content, refusal, reasoning, reasoning_content: thoughts, tool_calls: calls } = said;
   const thought = reasoning ?? thoughts;
   let bytes = bytesOf(content, refusal, thought);
-  // Some providers repeat the thinking here, and some have it here alone.
+  // Some providers repeat the thinking here, and some have it only here.
   const details = typeof thought === 'string' ? [] : said.reasoning_details;
   for (const detail of Array.isArray(details) ? details : []) {
     if (isObject(detail)) bytes += bytesOf(detail.text, detail.summary);

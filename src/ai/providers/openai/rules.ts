@@ -6,15 +6,18 @@ import { isFromAnthropic } from '../shared/reasoning.js';
 import type { CallForm } from '../shared/tool-calls.js';
 import { isObject } from '../../../lib/json.js';
 
-/** The parts of OpenAI's format that a server takes; servers differ, and most refuse what they do not know. */
+/**
+ * The parts of OpenAI's format that a server accepts; servers differ, and most refuse fields that they do not
+ * know.
+ */
 export interface ServerRules {
-  /** Fields of the body that the server refuses, although most servers take them. */
+  /** Fields of the body that the server refuses, although most servers accept them. */
   readonly refusedFields: ReadonlySet<string>;
-  /** Takes the role `developer`; others know it as `system`. */
+  /** Accepts the role `developer`; for other servers, `system` replaces it. */
   readonly takesDeveloper: boolean;
-  /** Takes `cache_control` in parts and tools. */
+  /** Accepts `cache_control` in parts and tools. */
   readonly takesCacheControl: boolean;
-  /** Takes lists of texts as content; others require a text. */
+  /** Accepts lists of texts as content; other servers require a text. */
   readonly takesTextLists: boolean;
   /** Refuses tools without parameters, and parameters of the type "object" without properties. */
   readonly requiresProperties: boolean;
@@ -22,13 +25,13 @@ export interface ServerRules {
   readonly requiresJsonAsked: boolean;
   /** Fields of a message by role, beside `role` and `content`. */
   readonly messageFields: Readonly<Record<string, readonly string[]>>;
-  /** Fields of a tool call that only some servers know. */
+  /** Fields of a tool call that only some servers accept. */
   readonly callFields: readonly string[];
   readonly callForm: (model: string) => CallForm;
-  /** The entries of `reasoning_details` that the server takes. */
+  /** The entries of `reasoning_details` that the server accepts. */
   readonly takesDetail: (detail: unknown) => boolean;
   readonly takesImages: (model: string) => boolean;
-  /** Takes one message of instructions, at the beginning. */
+  /** Accepts one message of instructions, at the beginning. */
   readonly takesOneInstruction: (model: string) => boolean;
   /** Requires a signature of Gemini for the calls of an answer. */
   readonly requiresSignature: (model: string) => boolean;
@@ -67,7 +70,7 @@ const MISTRAL_CALLS: CallForm = { idLength: 9 };
 
 const MISTRAL_MODEL = /(?:mis|minis|magis|devs|codes)tral|mixtral|pixtral/i;
 
-/** A server at `OPENAI_BASE_URL`, which may be any: only what the format has from its beginning is sent. */
+/** Any server at `OPENAI_BASE_URL`: only the oldest fields of the format are sent. */
 const ownServer: ServerRules = {
   ...openai,
   takesDeveloper: false,
@@ -189,7 +192,7 @@ function isFromMiniMax(detail: unknown): boolean {
 /** Models of OpenAI that reason before they answer. */
 const REASONS = /^(?:o\d|gpt-(?:[5-9]|\d\d))(?!.*chat)/;
 
-/** Settings that only models take that do not reason, or a model that is asked not to. */
+/** Settings accepted only by models without reasoning, or while reasoning is switched off. */
 const WITHOUT_REASONING = [
   'temperature',
   'top_p',
@@ -201,7 +204,7 @@ const WITHOUT_REASONING = [
   'stop',
 ];
 
-/** Models that take tools only if they are asked not to reason. */
+/** Models that accept tools only while reasoning is switched off. */
 const EITHER_TOOLS_OR_REASONING = /^gpt-(?:5\.[2-9]|[6-9]|\d\d)(?!.*chat)/;
 
 /** Renames the output bound, since newer models refuse its old name, and drops what the model refuses. */
@@ -238,7 +241,7 @@ const GROQ_EFFORTS: Readonly<Record<string, string>> = {
   max: 'high',
 };
 
-/** Sends the effort in the words of the model; models that do not reason refuse it. */
+/** Sends the effort by the model's own values; models that do not reason refuse it. */
 function forGroqModel(given: ChatRequest): ChatRequest {
   // Groq refuses a format of the answer beside tools.
   const request = given.tools === undefined ? given : withoutFields(given, ['response_format']);
@@ -251,7 +254,7 @@ function forGroqModel(given: ChatRequest): ChatRequest {
   return { ...request, reasoning_effort: effort === 'none' ? effort : 'default' };
 }
 
-/** The lowest and the highest temperature that MiniMax takes. */
+/** The lowest and the highest temperature that MiniMax accepts. */
 const MINIMAX_TEMPERATURE = [0.01, 1] as const;
 
 function forMiniMax(request: ChatRequest): ChatRequest {

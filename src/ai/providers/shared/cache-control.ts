@@ -1,9 +1,9 @@
 import { isObject, type JsonObject } from '../../../lib/json.js';
 
-/** Parts of a request that Anthropic caches at most; it refuses more, also behind OpenRouter. */
+/** Maximum number of parts of a request that Anthropic caches; it refuses more, also behind OpenRouter. */
 const MAX_MARKED = 4;
 
-/** Returns a request whose last parts alone are marked for the cache, which hold what is before them. */
+/** Returns the request with cache marks only on its last parts; the cache then includes all parts before. */
 export function withinCacheBounds<T extends JsonObject>(body: T): T {
   const { tools, system, messages } = body;
   let excess = marked([tools, system, messages]) - MAX_MARKED;

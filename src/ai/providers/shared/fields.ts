@@ -2,7 +2,7 @@ import type { ChatRequest } from '../../completion/completion.js';
 import type { ProviderName } from '../../completion/provider-names.js';
 
 /**
- * Fields that every provider takes, and that cost only tokens covered by the hold. All others are dropped:
+ * Fields that every provider accepts, and that cost only tokens covered by the hold. All others are dropped:
  * searches, storage, other models or queue priority cost extra, or tokens that cannot be estimated.
  */
 const COMMON = [
@@ -61,7 +61,7 @@ const ALL_FIELDS: ReadonlySet<string> = new Set([...COMMON, ...Object.values(OWN
 
 export const isKnownField = (field: string): boolean => ALL_FIELDS.has(field);
 
-/** Returns a request without fields, of which neither the model nor the messages may be one. */
+/** Returns a request without these fields, which must not include the model or the messages. */
 export function withoutFields(request: ChatRequest, fields: readonly string[]): ChatRequest {
   const kept = Object.entries(request).filter(([field]) => !fields.includes(field));
   return Object.fromEntries(kept) as ChatRequest;
@@ -71,8 +71,8 @@ export function withoutFields(request: ChatRequest, fields: readonly string[]): 
 export const fieldsWithin = (field: string): ReadonlySet<string> | undefined => NESTED.get(field);
 
 /**
- * Returns the fields that the provider takes, without those that its server refuses; for OpenAI itself,
- * without a name, the common ones.
+ * Returns the fields that the provider accepts, without those that its server refuses; without a name, for
+ * OpenAI itself, the common fields.
  */
 export function acceptedFields(
   name: ProviderName | undefined,

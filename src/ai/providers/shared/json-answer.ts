@@ -3,7 +3,10 @@ import type { ChatMessage, ChatRequest } from '../../completion/completion.js';
 
 const ASKS = { role: 'system', content: 'Answer in JSON.' };
 
-/** Returns the messages with a request for JSON, if the answer is to be JSON and none asks: OpenAI refuses that. */
+/**
+ * Returns the messages with a request for JSON, if the answer is to be JSON and no message requests JSON:
+ * OpenAI refuses such a request.
+ */
 export function withJsonAsked({
   messages,
   response_format: format,

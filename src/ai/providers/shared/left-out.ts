@@ -7,10 +7,10 @@ export const NO_TEXT = '(no text)';
 /** Text of the user after an answer, where a provider refuses a conversation that ends with an answer. */
 export const CONTINUE = 'Continue.';
 
-/** Text in place of an image that the model does not take. */
+/** Text in place of an image that the model does not accept. */
 const NO_IMAGE = '(An image was left out: this model cannot read it.)';
 
-/** Introduction of images that a tool returned, where a provider takes only texts as results. */
+/** Introduction of images that a tool returned, where a provider accepts only texts as results. */
 export const RESULT_IMAGES = 'Images of the tool results:';
 
 export const isBlank = (text: unknown): boolean => typeof text === 'string' && text.trim() === '';
@@ -50,5 +50,5 @@ function imageTypeOf(part: unknown): string | undefined {
   return /^data:([^;,]+)/i.exec(url)?.[1]?.toLowerCase();
 }
 
-/** Characters of a data URL that are searched; the rest can be megabytes. */
+/** Maximum number of characters of a data URL that are searched; the rest can be megabytes. */
 const MAX_HEAD_LENGTH = 200;

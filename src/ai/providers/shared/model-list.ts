@@ -5,12 +5,12 @@ export interface ListedModel {
   readonly name: string;
   readonly contextWindow?: number | undefined;
   readonly maxOutput?: number | undefined;
-  /** False for a model that cannot use tools, if the list says so. */
+  /** False if the list states that the model cannot use tools. */
   readonly takesTools?: boolean | undefined;
   readonly owner?: string | undefined;
 }
 
-/** Models of one list at most, and the length of a name that fits a usage row with its provider. */
+/** Maximum number of models of one list, and the length of a name that fits a usage row with its provider. */
 const MAX_MODELS = 1_000;
 const MAX_NAME_LENGTH = 89;
 

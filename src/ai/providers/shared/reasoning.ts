@@ -4,12 +4,12 @@ import { isObject, type JsonObject } from '../../../lib/json.js';
 /** Name of Anthropic's blocks in OpenRouter's format for reasoning, `reasoning_details`. */
 const FORMAT = 'anthropic-claude-v1';
 
-/** A thinking block of Anthropic, as clients receive it and give it back. */
+/** A thinking block of Anthropic, as clients receive it and send it back. */
 export interface ReasoningDetail {
   readonly type: 'reasoning.text' | 'reasoning.encrypted';
   readonly format: typeof FORMAT;
   /**
-   * Begins with the model that made the block, since other models refuse the block. Clients give back no
+   * Begins with the model that made the block, since other models refuse the block. Clients send back no
    * field that OpenRouter's format lacks, and keep one detail of each id.
    */
   readonly id: string;

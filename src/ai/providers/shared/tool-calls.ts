@@ -3,13 +3,13 @@ import { isObject, tryParseJson, withWholePairs, type JsonObject } from '../../.
 import type { ChatMessage } from '../../completion/completion.js';
 import { beginOfTurn } from './left-out.js';
 
-/** Upper bound of an id at OpenAI, in characters; the other providers take as many. */
+/** Upper bound of an id at OpenAI, in characters; the other providers accept as many. */
 const MAX_ID_LENGTH = 40;
 
 /** Upper bound of a tool's name at OpenAI, in characters. */
 const MAX_NAME_LENGTH = 64;
 
-/** Content of a result that the client does not give: it broke off the call, or cut the conversation. */
+/** Content of a result that the client does not send: it broke off the call, or truncated the conversation. */
 const NO_RESULT = '(no result)';
 
 /** The form of tool calls at a provider. */
@@ -21,7 +21,7 @@ export interface CallForm {
 }
 
 /**
- * Returns the messages with tool calls in a form that every provider takes: ids are short and used once,
+ * Returns the messages with tool calls in a form that every provider accepts: ids are short and used once,
  * names have the characters of a name, arguments are JSON objects, and each call has one result, right after it.
  */
 export function withToolCalls(
@@ -97,7 +97,7 @@ function withCall(call: unknown, ids: CallIds, refusedInNames = /[^\w-]/g): unkn
   };
 }
 
-/** Returns a name that the provider takes; a model may have called a tool that nobody declared. */
+/** Returns a name that the provider accepts; a model may have called an undeclared tool. */
 export function sentName(name: unknown, refused: RegExp): string {
   const given = typeof name === 'string' ? name : '';
   return given.replace(refused, '_').slice(0, MAX_NAME_LENGTH) || 'unknown';
@@ -120,7 +120,7 @@ export function parseArguments(json: unknown): JsonObject {
   return (typeof json === 'string' ? parseObject(json) : undefined) ?? {};
 }
 
-/** Parses a JSON object whose texts every provider takes; undefined for anything else. */
+/** Parses a JSON object whose texts every provider accepts; undefined for anything else. */
 export function parseObject(json: string): JsonObject | undefined {
   const value = tryParseJson(withWholePairs(json));
   return isObject(value) ? value : undefined;

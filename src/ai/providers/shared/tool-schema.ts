@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../../../lib/json.js';
 import { changedSchema } from './json-schema.js';
 
-/** References and alternatives that are followed, one within the other. */
+/** Maximum number of references and alternatives that are followed, one within the other. */
 const MAX_DEPTH = 5;
 
 /**

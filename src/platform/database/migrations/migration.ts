@@ -56,7 +56,7 @@ export const newTable =
     await protectTable(context, table, grants, policy);
   };
 
-/** Lets the serving role alone execute functions, which may read behind the policies. */
+/** Lets only the serving role execute functions, which may read behind the policies. */
 export async function grantExecute(
   context: MigrationContext,
   signatures: readonly string[],

@@ -34,7 +34,7 @@ export const seenWith = (owner: string, table: string): Policy => ({
   visible: `${PLATFORM.visible} OR EXISTS (SELECT FROM ${table} s WHERE s.id = ${owner})`,
 });
 
-/** Rows of two users, both of whom see them, and all rows for the platform. */
+/** Rows of two users, visible to both, and all rows for the platform. */
 export const seenByBoth = (owner: string, other: string): Policy => ({
   owner,
   visible: `${owner} = current_setting('app.user_id', true)

@@ -51,7 +51,7 @@ export const User = table(
 export const Session = table(
   'sessions',
   {
-    /** SHA-256 of the cookie's token in hex, so that the table's content signs nobody in. */
+    /** SHA-256 of the cookie's token in hex, so that the table's content cannot open a session. */
     tokenHash: key(text()),
     /** Id by which the user selects the session. */
     id: withDefault(text(), literal('gen_random_uuid()::text')),
@@ -110,7 +110,7 @@ export const Identity = table(
   ownedThrough('user_id'),
 );
 
-/** Identities that were unlinked: they sign nobody in until a session links them again. */
+/** Identities that were unlinked: they cannot sign in until a session links them again. */
 export const UnlinkedIdentity = table(
   'unlinked_identities',
   {
@@ -199,9 +199,9 @@ export const Subscription = table(
     holdsUntil: nullable(timestamp()),
     /** The processor's id of the customer who pays; null for a grant. */
     customerId: nullable(text()),
-    /** Time at which the processor was last asked for the state. */
+    /** Time at which the state was last read from the processor. */
     readAt: nullable(timestamp()),
-    /** Time of the end for good; null while the processor may still ask for a payment. */
+    /** Time of the final end; null while the processor may still request a payment. */
     endedAt: nullable(timestamp()),
     /** Set while the owner has been sent a mail about the end. */
     endMailedAt: nullable(timestamp()),
@@ -240,7 +240,7 @@ export const ProviderKey = table(
 export const Installation = table(
   'installations',
   {
-    /** Claimed and not verified: it need not be an account's. */
+    /** Claimed and not verified: may belong to no account. */
     userId: key(text()),
     mode: text<'home' | 'link' | 'cloud'>(),
     registeredAt: timestamp(),

@@ -117,7 +117,7 @@ export const AgentSecret = table(
 export const AgentCredential = table(
   'agent_credentials',
   {
-    /** The operation that introduces this version; an id of its own for one that the agent was created with. */
+    /** Id of the operation that introduces this version; a new id for the version at the agent's creation. */
     operationId: key(text()),
     agentId: text(),
     userId: text(),
@@ -148,7 +148,7 @@ export interface OperationInput {
     readonly skillId: string | null;
     readonly version: number | null;
   };
-  /** Most enabled skills when the change was requested; none for administrators. */
+  /** Maximum number of enabled skills when the change was requested; none for administrators. */
   readonly skillLimit?: number;
   /** Configurations, which may hold secrets, until the operation ends (src/agents/operations/operation-input.ts). */
   readonly sealed?: string;
@@ -178,7 +178,7 @@ export const Operation = table(
     runId: nullable(text()),
     requestedBy: nullable(text()),
     requestId: nullable(text()),
-    /** Times of operations are compared, so all come from the database's clock. */
+    /** Times of operations are compared, so all are taken from the database's clock. */
     requestedAt: withDefault(timestamp(), Sequelize.literal('now()')),
     /** Time when a worker last checked that the operation is in progress. */
     lookedAt: withDefault(timestamp(), Sequelize.literal('now()')),

@@ -29,7 +29,7 @@ export const checkouts = table(
     sessionId: nullable(text()),
     /** The payment at the processor, which refunds and disputes name. */
     paymentIntent: nullable(text()),
-    /** Base units taken back by refunds and disputes. */
+    /** Base units reversed by refunds and disputes. */
     takenBack: withDefault(decimal(38, 0), literal('0')),
     /** True while a dispute is open. */
     isDisputed: withDefault(boolean(), false),

@@ -20,7 +20,7 @@ import {
 
 const now = () => withDefault(timestamp(), literal('now()'));
 
-/** Webhooks of agents; without `url`, the state of an agent's dead letters alone. */
+/** Webhooks of agents; without `url`, only the state of an agent's dead letters. */
 export const busWebhooks = table(
   'bus_webhooks',
   {
@@ -33,7 +33,7 @@ export const busWebhooks = table(
     refuses: withDefault(texts(), literal(`'{}'`)),
     /** Dead letters since the last delivery. */
     deadInRow: withDefault(integer(), 0),
-    /** Time since when nothing is delivered, until the webhook is put again. */
+    /** Time since which deliveries are paused, until the webhook is set again. */
     pausedAt: nullable(timestamp()),
     /** Time of the last mail about dead letters. */
     mailedAt: nullable(timestamp()),

@@ -18,7 +18,7 @@ export const Host = table(
   'hosts',
   {
     id: key(text()),
-    /** Most agents on the host. */
+    /** Maximum number of agents on the host. */
     capacity: integer(),
     /** Range of loopback ports for the agents' gateways. */
     firstPort: integer(),

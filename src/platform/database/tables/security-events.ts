@@ -47,7 +47,7 @@ export const riscEvents = table(
   PLATFORM,
 );
 
-/** Mailboxes that someone else may read, so no link that sets a password is sent there. */
+/** Mailboxes that another person may read, so no link that sets a password is sent to them. */
 export const resetMailStops = table(
   'reset_mail_stops',
   {

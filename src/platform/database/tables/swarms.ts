@@ -33,7 +33,7 @@ export const swarms = table(
     strategy: text<SwarmStrategy>(),
     coordinatorId: text(),
     status: withDefault(text<SwarmStatus>(), 'pending'),
-    /** Each retry is a further round; a member is asked at most once in a round. */
+    /** Each retry is a further round; a member receives at most one question per round. */
     round: withDefault(integer(), 1),
     /** The coordinator's turn of the round; null before. */
     merge: nullable(text<MergeState>()),
@@ -69,7 +69,7 @@ export const swarmMembers = table(
     userId: text(),
     agentId: text(),
     status: withDefault(text<MemberStatus>(), 'waiting'),
-    /** The round in which the member was asked last. */
+    /** The round of the member's last question. */
     round: withDefault(integer(), 0),
     output: nullable(text()),
     error: nullable(text()),

@@ -27,7 +27,7 @@ export const videos = table(
     duration: nullable(integer()),
     aspectRatio: nullable(text<AspectRatio>()),
     status: withDefault(text<VideoStatus>(), 'queued'),
-    /** Set before the provider is asked: a request whose answer was lost is not repeated. */
+    /** Set before the request to the provider: a request whose answer was lost is not repeated. */
     askedAt: nullable(timestamp()),
     predictionId: nullable(text()),
     /** True if the provider has reported a change that the run has not seen yet. */

@@ -13,7 +13,7 @@ import {
   withDefault,
 } from '../schema/table.js';
 
-/** Payments that the x402 gateway is asked to make. */
+/** Payments requested from the x402 gateway. */
 export const x402Payments = table(
   'x402_payments',
   {
