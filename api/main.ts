@@ -191,7 +191,7 @@ function openAddress(parts: {
   return openOperators({ ...parts, listen: { address, port }, variable: 'METRICS_PORT' });
 }
 
-/** Says in the log and at the launcher's terminal which providers answer, and which model is the default. */
+/** Reports in the log and at the launcher's terminal which providers answer, and the default model. */
 async function announceProviders(ai: Ai, log: Logger): Promise<void> {
   const report = await reportProviders(ai);
   const line = describeReport(report);

@@ -56,7 +56,7 @@ const HANDSHAKE_MS = 15_000;
 const LISTENER = 'agents';
 const ROUTES = { http: 'http', webSocket: 'websocket' } as const;
 
-/** Agents whose paces are remembered; those used last. */
+/** Maximum number of agents whose paces are remembered; those used last. */
 const MAX_PACES = 10_000;
 
 export interface AgentProxyParts extends SharedParts {
@@ -202,7 +202,7 @@ export class AgentProxy implements OtherNames {
     return { place, target, pace: this.#paceOf(place.agentId), release };
   }
 
-  /** Takes a connection of the agent and of the client at this agent. @throws Refusal */
+  /** Reserves a connection of the agent and of the client at this agent. @throws Refusal */
   #hold(agentId: string, address: string): Release {
     const ofAgent = this.#ofAgents.tryTake(agentId);
     const ofClient = ofAgent && this.#ofClients.tryTake(`${agentId} ${address}`);
@@ -288,7 +288,7 @@ function checkWebSocket({ headers, method }: IncomingMessage): void {
   if (headers.origin !== undefined && !isSameOrigin(headers)) throw Refusal.foreign();
 }
 
-/** Returns a request's origin as the gateway knows it; the gateway refuses those of other sites. */
+/** Returns a request's origin as the gateway expects it; the gateway refuses origins of other sites. */
 function originFor({ headers }: IncomingMessage): string[] {
   const { origin } = headers;
   if (origin === undefined) return [];

@@ -20,7 +20,7 @@ interface OwnersAddress {
 export const isOpening = ({ method, url = '' }: IncomingMessage): boolean =>
   method === 'GET' && url.split('?', 1)[0] === OPENING_PATH;
 
-/** Gives the browser that the owner opened a cookie, and sends it to the Control UI. @throws Refusal */
+/** Sets a cookie in the browser that the owner opened, and redirects it to the Control UI. @throws Refusal */
 export function openForOwner(
   { url = '' }: IncomingMessage,
   response: ServerResponse,

@@ -7,7 +7,7 @@ export const apiKey = credential({
   name: 'api-key',
   shows: { apiKey: bearerToken('An API key of a user') },
   idOf: ({ keyId }: Omit<CallingKeyHolder, 'lastUsed'>) => keyId,
-  // The user's, as for a session: a further key gives no further limit, and repeats no payment.
+  // The user's id, as for a session: several keys share one limit, and none repeats another's payment.
   scopeOf: ({ userId }) => userId,
   keyScopesOf: ({ scopes }) => scopes,
 });

@@ -2,14 +2,14 @@ import { NoRadioError } from '../../src/radio/settings.js';
 import { configurableAuthentication } from './authentication.js';
 import { sameSecret } from './bearer-token.js';
 
-/** Icecast, which asks whether sources are admitted. */
+/** Icecast, which requests the admission of sources. */
 export interface IcecastCaller {
   readonly kind: 'icecast';
 }
 
 const USER = 'icecast';
 
-/** The secret by which Icecast asks; undefined without a radio. */
+/** The secret in Icecast's requests; undefined without a radio. */
 export const icecastSecret = configurableAuthentication<string | undefined, IcecastCaller>({
   name: 'icecast',
   schemes: [{ icecast: { type: 'http', scheme: 'basic', description: 'RADIO_AUTH_SECRET' } }],

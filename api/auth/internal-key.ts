@@ -9,7 +9,7 @@ export interface InternalCaller extends ClaimedIdentity {
   readonly kind: 'internal';
 }
 
-/** Header by which the web API says which side stores the answer to an `Idempotency-Key`. */
+/** Header by which the web API states which side stores the answer to an `Idempotency-Key`. */
 export const RESPONSE_STORED_BY_HEADER = 'x-answer-kept-by';
 
 /** The operator's key, or two keys during a rotation (spec 5.3): sees all rows, or those of a named user. */

@@ -18,7 +18,7 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** The internal key, a user's API key, or else trusted identity headers, which give access to no rows. */
+/** The internal key, a user's API key, or else trusted identity headers, which grant access to no rows. */
 export const optionalBearer = configurableAuthentication<
   {
     /** Reports whether the identity headers of a keyless caller on this machine are trusted. */

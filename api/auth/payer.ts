@@ -30,7 +30,7 @@ type FindSession = (shown: PaymentSessionCredentials) => Promise<PayingSession |
 
 /**
  * The payer: a payment session, or a person's credits. Callers without either are let in; the endpoint
- * answers them. An `Idempotency-Key` belongs to the session or to the person, whatever their sign-in;
+ * answers them. An `Idempotency-Key` belongs to the session or to the person, regardless of their sign-in;
  * anonymous keys are ignored.
  */
 export const payer = configurableAuthentication<

@@ -7,7 +7,7 @@ import { tokenHash } from '../../src/platform/secrets/token-hash.js';
 /** Time to complete a sign-in at a provider. */
 const FLOW_SECONDS = 10 * 60;
 
-/** Concurrent flows per browser, to bound the size of the cookie header. */
+/** Maximum number of concurrent flows per browser, to bound the size of the cookie header. */
 const MAX_FLOWS = 5;
 
 const RANDOM_BYTES = 32;

@@ -36,7 +36,7 @@ export interface ProviderOutcomes {
 
 /**
  * Creates the strategy for sign-in at a provider: redirects there, succeeds with a proof, or fails with
- * an `IdentityRefusedError`. Completing a link flow redirects too and signs nobody in.
+ * an `IdentityRefusedError`. Completing a link flow also redirects, and opens no session.
  */
 export function providerStrategy(provider: SignInProvider, outcomes: ProviderOutcomes): Strategy {
   async function next(request: ProviderRequest): Promise<SignInProof | { location: string }> {

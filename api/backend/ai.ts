@@ -165,7 +165,10 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
   }
 }
 
-/** Returns the plan to select models by. Selecting is not using: without a plan, all models are candidates. */
+/**
+ * Returns the plan to select models by. A selection uses no model, so all models are candidates without a
+ * plan.
+ */
 function planOf(caller: CallerOf<typeof bearer>): Plan {
   const isAdmin = caller.kind === 'api-key' && caller.isAdmin;
   return !isAdmin && isPlan(caller.plan) ? caller.plan : 'network';

@@ -91,7 +91,7 @@ export const createAgent = area({ tag: 'Agents', auth: internalKey }).declare({
   errors: [402, 403, 404, 409, 503],
 });
 
-/** Returns the deployment that the body of `createAgent` asks for. */
+/** Returns the deployment that the body of `createAgent` requests. */
 export function deploymentOf({
   config = {},
   name,
@@ -263,7 +263,7 @@ export const unverifyAgent = ofAgent.declare({
   responses: { 200: z.strictObject({ success: z.literal(true) }) },
 });
 
-/** The changes that the web API forwards for an agent's owner, and adds nothing to. */
+/** The changes that the web API forwards unchanged for an agent's owner. */
 export const FOR_OWNERS = [
   ...PLAIN_OPERATIONS.map(({ declared }) => declared),
   updateRuntime,

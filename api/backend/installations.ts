@@ -16,7 +16,7 @@ import { requestedBy } from './requested-by.js';
 
 const PATH = '/api/installations';
 
-/** Installations of a page, also the default. */
+/** Maximum number of installations of a page, also the default. */
 const MAX_ROWS = 1_000;
 
 const MAX_TOKEN_BYTES = 4_096;

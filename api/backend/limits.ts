@@ -22,7 +22,7 @@ export const AI_LIMIT: WideLimit = {
   below: '/api/ai/',
 };
 
-/** Rate limit of Icecast's questions, which come from one address. */
+/** Rate limit of Icecast's requests, which all have one address. */
 export const RADIO_LIMIT: RateLimit = {
   name: 'radio',
   max: 3_000,
@@ -45,7 +45,7 @@ export const DEPLOYMENT_LIMIT: RateLimit = {
   message: 'Deployment rate limit exceeded.',
 };
 
-/** Rate limits of invite codes, which anybody may try. */
+/** Rate limits of invite codes, which anybody may guess. */
 export const INVITE_LIMITS: readonly RateLimit[] = [
   { name: 'invites', max: 10, windowMs, message: 'Too many requests, please slow down.' },
   {

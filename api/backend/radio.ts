@@ -35,7 +35,7 @@ export function radioEndpoints({ radioAdmission }: Pick<BackendDependencies, 'ra
         if (!(await radioAdmission.admits({ mount, user, password, isTitle }))) {
           throw new ForbiddenError('The source is not admitted');
         }
-        // Icecast admits by this header alone, whatever the status: no other answer has it.
+        // Icecast admits only by this header, regardless of the status: no other answer has it.
         return reply(200, undefined, { 'Icecast-Auth-User': '1' });
       },
     }),

@@ -20,7 +20,7 @@ const PATH = '/api/usage';
 const usage = area({ tag: 'Usage', auth: internalKey });
 
 const MAX_DAYS = 366;
-/** Rows per answer, also the default: clients would add up a report that was cut off earlier. */
+/** Maximum number of rows per answer, also the default: clients would add up a report that was cut off earlier. */
 const MAX_ROWS = 1_000;
 
 /** Number of days (UTC) up to and including today. */

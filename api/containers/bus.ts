@@ -58,7 +58,7 @@ export function agentBusEndpoints({
           from: agentId,
           timestamp: Math.floor(Date.now() / 1_000),
         });
-        // The signature proves that the agent has a wallet here; nobody has to check it again.
+        // The signature proves that the agent has a wallet here; the bus need not check it again.
         await busSignatures.sign({ agentId, userId }, ready, signal);
         await busAcceptance.accept(ready, caller);
         return reply(200, { success: true, messageId: ready.message.messageId });

@@ -10,7 +10,7 @@ import { createContainersListener, type ContainersDependencies } from './contain
 const RETRY_MS = 5_000;
 
 interface AgentsServed extends Pick<Listening, 'close'> {
-  /** Undefined while Docker's bridge is awaited. */
+  /** Undefined until Docker's bridge is available. */
   readonly url: string | undefined;
 }
 

@@ -157,7 +157,7 @@ export function withExamples(schema: Json, add: (name: string, component: Json) 
   return walk(schema, '') as Json; // an object stays one
 }
 
-/** Reports whether a schema accepts any text, and maybe null, of which a tool cannot make an example. */
+/** Reports whether a schema accepts any text, and maybe null, for which no example can be derived. */
 function isPlainText(node: Readonly<Record<string, unknown>>): boolean {
   return (
     [node.type].flat()[0] === 'string' &&

@@ -12,7 +12,7 @@ export const MAX_BODY_BYTES = 1024 * 1024;
 /** Size limit of forms. */
 const MAX_FORM_BYTES = 64 * 1024;
 
-/** Maximum number of JSON values: 1 MB with that many takes 10 ms to process; with more, up to 100 ms. */
+/** Maximum number of JSON values: processing 1 MB with that many takes 10 ms; with more, up to 100 ms. */
 const MAX_VALUES = 50_000;
 /** Smaller JSON is not counted: it cannot hold enough values to matter. */
 const FEW_BYTES = 64 * 1024;

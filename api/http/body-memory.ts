@@ -19,7 +19,7 @@ const LITTLE_OF_ANONYMOUS = 16 * 1024;
 
 const RETRY_AFTER_S = 5;
 
-/** The owner of the memory that a body takes. */
+/** The owner of the memory that a body uses. */
 export interface BodyOwner {
   /** A user, an agent, or the address of an unauthenticated client. */
   readonly name: string;
@@ -36,7 +36,7 @@ export class BodyMemory {
 
   /**
    * Returns a function that reserves bytes until the response ends.
-   * @throws UnavailableError beyond the budget; TooManyRequestsError if a known owner alone holds too much.
+   * @throws UnavailableError beyond the budget; TooManyRequestsError if one known owner holds too much.
    */
   roomFor({ isAnonymous, name }: BodyOwner, response: ServerResponse): (bytes: number) => void {
     const taken: Release[] = [];
@@ -53,7 +53,7 @@ export class BodyMemory {
   }
 }
 
-/** 503: the bodies of the requests in flight take all the memory for bodies. */
+/** 503: the bodies of the requests in flight use all the memory for bodies. */
 class BodyMemoryFullError extends UnavailableError {
   override readonly name = 'BodyMemoryFullError';
 

@@ -33,7 +33,7 @@ export interface CallParts {
   readonly limits: readonly WideLimit[];
   readonly limiter: Limiter;
   readonly inFlight: RequestsInFlight;
-  /** Undefined where no endpoint takes `Idempotency-Key`. */
+  /** Undefined if no endpoint accepts `Idempotency-Key`. */
   readonly idempotency: OncePerKey | undefined;
   readonly database: Database | undefined;
   readonly production: boolean;
@@ -106,7 +106,7 @@ function callOf(endpoint: Endpoint, parts: CallParts): Call {
       checkGiven(endpoint, parts),
       admitted(endpoint, parts),
     ].flat();
-  // The request itself has counted in the limits of all paths, and stands for its first call.
+  // The request already counts in the limits for all paths, which covers its first call.
   const first = compose(middlewares(limitsOf(endpoint, [])));
   const further = compose(middlewares(limitsOf(endpoint, parts.limits)));
 

@@ -84,8 +84,8 @@ export interface EndpointRequest<
    */
   readonly keepAnswer: KeepReply | undefined;
   /**
-   * Records that tables have the answer to the `Idempotency-Key`, which is then not stored again: a repetition
-   * finds the answer. Undefined without a key.
+   * Records that tables contain the answer to the `Idempotency-Key`, so that the answer is not stored a
+   * second time: a repetition reads it from them. Undefined without a key.
    */
   readonly markAnswered: (() => Promise<void>) | undefined;
   /** True for a repetition after `markAnswered`: find the answer, and do nothing else. */

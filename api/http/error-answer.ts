@@ -19,10 +19,13 @@ export interface ErrorAnswer {
   readonly limitHeaders?: Readonly<Record<string, string>>;
 }
 
-/** Seconds; a restart of PostgreSQL takes about as long. */
+/** Seconds, about the duration of a restart of PostgreSQL. */
 const DATABASE_RETRY_AFTER = 5;
 
-/** The answer while PostgreSQL is away. A change may have happened: a retry needs the same `Idempotency-Key`. */
+/**
+ * The answer while PostgreSQL is unavailable. A change may have taken effect: a retry needs the same
+ * `Idempotency-Key`.
+ */
 const DATABASE_AWAY: ErrorAnswer = {
   status: 503,
   body: { error: 'The database does not answer: retry later', retryAfter: DATABASE_RETRY_AFTER },

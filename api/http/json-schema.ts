@@ -4,7 +4,10 @@ import { withExamples } from './answer-examples.js';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** JSON Schemas of values whose schema in the program says less, such as whole numbers in a query. */
+/**
+ * JSON Schemas of values for which the program's own schema is less precise, such as whole numbers in a
+ * query.
+ */
 export const sentAs = z.registry<Json>();
 
 const PLACE = '#/components/schemas/';
@@ -57,10 +60,10 @@ function jsonSchemaOf(schema: z.ZodType): Json {
     io: 'input',
     unrepresentable: 'any',
     override({ jsonSchema, zodSchema }) {
-      // Bounds of every safe integer say nothing.
+      // The bounds of all safe integers carry no information.
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-      // The pattern of a time alone has 300 characters.
+      // The pattern of a single time has 300 characters.
       if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
       const sent = sentAs.get(zodSchema);
       if (sent === undefined) return;
@@ -71,7 +74,7 @@ function jsonSchemaOf(schema: z.ZodType): Json {
   return rest;
 }
 
-/** Lets the references of a schema point at the components of a document, and shortens texts or null. */
+/** Points the references of a schema at the components of a document, and shortens texts or null. */
 function pointed(node: Json): Json {
   return JSON.parse(JSON.stringify(node), (name, value: unknown) =>
     name === '$ref' && typeof value === 'string'

@@ -39,7 +39,7 @@ const IDEMPOTENCY_KEY: Parameter = {
 /** Headers that every client sets by itself. */
 const OF_CLIENTS: ReadonlySet<string> = new Set(['accept', 'cookie', 'origin', 'user-agent']);
 
-/** Errors that say nothing about an operation; the document has them as `default`. */
+/** Errors that are not specific to an operation; the document has them as `default`. */
 const OF_ANY_REQUEST: ReadonlySet<number> = new Set([421, 500]);
 
 const TEXT: Json = { type: 'string' };
@@ -240,7 +240,7 @@ function parameter(
   return { name, in: place, required, ...(description !== undefined && { description }), schema };
 }
 
-/** Returns the parameters that stand in several places, as names of components by their JSON. */
+/** Returns the parameters that occur several times, as names of components by their JSON. */
 function repeatedOf(parameters: readonly Parameter[]): ReadonlyMap<string, string> {
   const once = new Set<string>();
   const repeated = new Map<string, string>();

@@ -10,7 +10,7 @@ export interface BodyBounds {
   readonly makeRoom: (bytes: number) => void;
 }
 
-/** Reads the bytes of a body; without a `format` the endpoint takes none, and only the size is checked. */
+/** Reads the bytes of a body; without a `format` the endpoint accepts no body, and only the size is checked. */
 export async function readBody(
   request: IncomingMessage,
   format: BodyFormat | undefined,

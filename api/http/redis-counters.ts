@@ -37,7 +37,7 @@ interface Options {
   readonly log: Logger;
 }
 
-/** Counts in Redis; while Redis is unavailable, each process counts alone, which beats rejecting everybody. */
+/** Counts in Redis; while Redis is unavailable, each process counts by itself, rather than reject all requests. */
 export class RedisCounters implements Counters {
   readonly #options: Options;
   readonly #redis: Redis;

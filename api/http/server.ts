@@ -88,7 +88,7 @@ const UNWANTED_CHECK_MS = 50;
 
 interface Options {
   readonly refuseFrom: readonly string[];
-  /** Addresses that stand for many clients, exempt from the limit for a single address. */
+  /** Addresses shared by many clients, exempt from the limit for a single address. */
   readonly trustedProxies: BlockList;
   readonly bounds?: Partial<Bounds> | undefined;
   readonly log: Logger;
@@ -204,7 +204,7 @@ export class Server {
     return false;
   }
 
-  /** Hands a connection over to the names that upgrade, or serves the request as if it did not want to. */
+  /** Passes a connection to a name that supports upgrades, or serves the request without an upgrade. */
   #upgrade(
     server: http.Server,
     others: OtherNames,
@@ -214,7 +214,7 @@ export class Server {
   ): void {
     const { socket: connection } = request;
     if (others.owns(request)) {
-      // Busy until its end, so that it is not taken for an idle connection.
+      // Busy until its end, so that it does not count as an idle connection.
       this.#busy.set(connection, (this.#busy.get(connection) ?? 0) + 1);
       return others.upgrade(request, socket, head);
     }

@@ -23,7 +23,7 @@ interface Checking {
   readonly scopesOf: (key: string) => Promise<readonly KeyScope[] | undefined>;
 }
 
-/** Servers of a configuration beyond which none is checked: each costs the lookup of a key. */
+/** Maximum number of servers of a configuration that are checked: each costs the lookup of a key. */
 const MAX_SERVERS = 20;
 
 /** The places of servers in the files of clients, and the names of the transport there. */

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { ErrorForm } from '../http/endpoint.js';
 
-/** The range of JSON-RPC for errors of a server's own. */
+/** The first code that JSON-RPC reserves for a server's own errors. */
 const SERVER_ERROR = -32_000;
 
 /** Errors in the format of JSON-RPC, for requests that reach no tool. */

@@ -18,7 +18,7 @@ export const PROTOCOL_VERSIONS: readonly string[] = SUPPORTED_PROTOCOL_VERSIONS;
 /** Never used by a server that requests no input of users, and expensive to make. */
 const SCHEMA_VALIDATOR = new AjvJsonSchemaValidator();
 
-/** Answers are JSON whatever the client accepts, so that simple programs are served as well. */
+/** Answers are JSON regardless of the types that the client accepts, so that simple programs are served as well. */
 const JSON_BOTH_WAYS = {
   accept: 'application/json, text/event-stream',
   'content-type': 'application/json',
@@ -27,7 +27,7 @@ const JSON_BOTH_WAYS = {
 /** A request of the MCP endpoint. */
 export interface McpRequest {
   readonly url: string;
-  /** Undefined in requests of clients that do not yet know the version. */
+  /** Undefined in requests of clients that have not negotiated a version yet. */
   readonly protocolVersion: string | undefined;
   /** Messages of JSON-RPC, parsed and unchecked. */
   readonly body: unknown;

@@ -11,7 +11,7 @@ export interface ToolOptions {
   readonly hint?: string;
   /** Text that replaces the summary where the summary speaks of more than the tool does. */
   readonly description?: string;
-  /** Fields of the endpoint that the tool does not take, with the values that they have. */
+  /** Fields of the endpoint that are no arguments of the tool, with their fixed values. */
   readonly fixed?: Readonly<Record<string, unknown>>;
   /** True if the tool interrupts or removes something. */
   readonly destructive?: boolean;
@@ -135,7 +135,7 @@ function givenOf(
     if (argument === undefined) throw new BadRequestError(`${name} is not known here`);
     const { field, part } = argument;
     if (name === 'id' && typeof value !== 'string') throw new BadRequestError('id must be text');
-    // A path and a query hold texts alone, from which their schemas read numbers.
+    // A path and a query have only texts, from which their schemas read numbers.
     const sent = part === 'body' ? value : textOf(name, value);
     Object.defineProperty(parts[part], field, { value: sent, enumerable: true, writable: true });
   }

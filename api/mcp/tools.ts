@@ -166,7 +166,7 @@ export function mcpTools(
     tasks_list: {
       endpoint: listTasks,
       description: 'List your scheduled tasks, oldest first',
-      // The endpoint's `id` is a task, and a tool's is an agent.
+      // In the endpoint `id` names a task, but in tools an agent.
       fixed: { id: undefined },
       example: {},
     },

@@ -4,7 +4,7 @@ import { BUS_SERVICES, MESSAGE_STATUSES } from '../../src/types/bus.js';
 import type { ShownMessage } from '../../src/bus/bus-messages.js';
 import { formatOf, type BodyFormat } from '../http/body-format.js';
 
-/** Most bytes of a request with a message. */
+/** Maximum bytes of a request with a message. */
 const MAX_MESSAGE_BYTES = 64 * 1024;
 
 const agentId = z.string().min(1).max(256);

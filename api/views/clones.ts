@@ -66,7 +66,7 @@ export const cloneAnswer = z
   })
   .meta({ id: 'Clone' });
 
-/** The same answer in the words of the web API. */
+/** The same answer in the terms of the web API. */
 export const webCloneAnswer = cloneAnswer.extend({
   clone: cloneAnswer.shape.clone.extend({ status: webAgentStatus }),
 });

@@ -57,7 +57,7 @@ const run = z.strictObject({
 
 export const traceHistory = z.strictObject({ ...steps, run });
 
-/** A trace; its steps are in the answer about one trace alone. */
+/** A trace; its steps are only in the answer about one trace. */
 export const trace = z
   .strictObject({
     id: z.string(),

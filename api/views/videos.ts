@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { ASPECT_RATIOS, VIDEO_STATUSES } from '../../src/types/videos.js';
 import type { Video } from '../../src/videos/videos.js';
 
-/** Most seconds of a video. */
+/** Maximum seconds of a video. */
 const MAX_SECONDS = 10;
 
 export const videoBody = z.strictObject({

@@ -41,7 +41,7 @@ export const chatAnswer = z
 
 type Answer = Extract<TurnEvent, { kind: 'done' }>;
 
-/** A user who asks. */
+/** The user who sends the message. */
 export interface ChatCaller {
   readonly user: Pick<Person['user'], 'id' | 'isAdmin'>;
   readonly plan: Person['plan'];
@@ -56,7 +56,7 @@ export interface ChatRequest extends Pick<EndpointRequest, 'isAnswered' | 'markA
 }
 
 /**
- * Answers a message at once or as server-sent events. Messages have the answer, so only a mark is stored for an
+ * Answers a message in one piece or as server-sent events. Messages have the answer, so only a mark is stored for an
  * `Idempotency-Key`. @throws PaymentRequiredError without a plan, AnswerDroppedError
  */
 export async function answerChat(

@@ -120,7 +120,7 @@ async function readSoul(read: () => Promise<MemoryAnswer>) {
     const file = await read();
     if (!('content' in file)) throw new BadGatewayError('The backend sent an invalid answer');
     const { content, encoding, modified, path } = file;
-    // A file of other bytes than UTF-8 is shown with replacement characters.
+    // A file that is not UTF-8 is shown with replacement characters.
     const text = encoding === 'base64' ? Buffer.from(content, 'base64').toString() : content;
     return { path, content: text, modified };
   } catch (error) {

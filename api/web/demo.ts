@@ -144,7 +144,7 @@ export function demoEndpoints({ ai, demoBudget }: WebDependencies) {
     }),
   ];
 
-  /** Returns the route to a model on the demo's list, whatever its plan. */
+  /** Returns the route to a model on the demo's list, regardless of its plan. */
   function routeTo(id: string) {
     try {
       return ai.router.forModel(id, 'network');

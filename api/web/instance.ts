@@ -17,7 +17,7 @@ import { LIMITS } from './limits.js';
 
 const PATH = '/api/instance';
 
-/** Pages of containers, far more than a user has agents. */
+/** Maximum number of pages of containers, far more than a user has agents. */
 const MAX_PAGES = 100;
 
 const instance = area({

@@ -41,7 +41,7 @@ export const LIMITS = {
   tokenGating: perHostAndSite('token-gating', 30),
   /** With a daily limit, because wallets are free to create and each sign-in creates an account. */
   walletSignIn: [...perHostAndSite('wallet-sign-in', 60), ...perDay('wallet-sign-in', 500)],
-  /** Limit for the identity provider, which has few addresses and many events on a bad day. */
+  /** Limit for the identity provider, which has few addresses and may send many events concurrently. */
   securityEvents: perMinute('security-events', 600),
   billingOfUser: perMinute('billing-of-user', 30),
   /** Limit for the payment processor, which has few addresses. */
@@ -50,7 +50,7 @@ export const LIMITS = {
   checkoutsOfUser: perMinute('checkouts-of-user', 30),
   export: perMinute('export', UNSTATED),
   demo: { ...perMinute('demo', UNSTATED), message: 'Too many requests' },
-  /** Hashing a key with bcrypt takes a thread about 70 ms. */
+  /** Hashing a key with bcrypt occupies a thread for about 70 ms. */
   newKeys: perMinute('keys', UNSTATED),
   /** New keys per user, from any address. */
   newKeysOfUser: perMinute('keys-of-user', 60),

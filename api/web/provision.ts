@@ -20,7 +20,7 @@ import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 import { planToProvision } from '../../src/accounts/accounts/plan-to-provision.js';
 
-/** Seconds after which one of the user's agents may be gone. */
+/** Seconds after which one of the user's agents may have been removed. */
 const RETRY_AFTER_S = 60;
 
 export const provisionedAgent = agentItem.omit({ updatedAt: true });

@@ -20,7 +20,7 @@ const PATH = '/api/swarms';
 
 const swarmArea = area({ tag: 'Swarms', auth: person, keyScope: 'agents', limit: LIMITS.swarms });
 
-/** Creates `GET|POST|PUT /api/swarms` (spec 4.15). Workers carry the rows out. */
+/** Creates `GET|POST|PUT /api/swarms` (spec 4.15). Workers process the rows. */
 export function swarmEndpoints({ swarms }: Pick<WebDependencies, 'swarms'>) {
   return [
     swarmArea({

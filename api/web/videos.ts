@@ -15,7 +15,7 @@ const PATH = '/api/generate-video';
 
 const videos = area({ tag: 'Videos', auth: person, keyScope: 'agents', limit: LIMITS.videos });
 
-/** Creates the endpoints of videos, and the webhook of their provider (spec 4.15). Workers carry the rows out. */
+/** Creates the endpoints of videos, and the webhook of their provider (spec 4.15). Workers process the rows. */
 export function videoEndpoints(services: Pick<WebDependencies, 'videoEvents' | 'videos'>) {
   return [
     videos({

@@ -5,7 +5,7 @@ import { readBody } from '../read-body.js';
 import type { Bounds } from '../server.js';
 import type { Middleware } from './context.js';
 
-/** Reads the bytes of the body. @param format undefined when the endpoint takes no body. */
+/** Reads the bytes of the body. @param format undefined when the endpoint accepts no body. */
 export function receiveBody(
   format: BodyFormat | undefined,
   memory: BodyMemory,
@@ -23,6 +23,8 @@ export function receiveBody(
   };
 }
 
-/** Returns whose memory a body takes: all that a user's keys, sessions and agents send is the user's. */
+/**
+ * Returns the owner of a body's memory: bodies sent by a user's keys, sessions and agents count for the user.
+ */
 const ownerOf = ({ scope, tenant }: Identity): string =>
   typeof tenant === 'string' ? scope : `user:${tenant.userId}`;

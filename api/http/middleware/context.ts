@@ -36,7 +36,7 @@ export interface PresentedState extends HandledState {
 
 interface Routed {
   readonly params: Readonly<Record<string, string>>;
-  /** The endpoints with this path, whatever their methods. */
+  /** The endpoints with this path, regardless of their methods. */
   readonly matched?: readonly { readonly methods: readonly string[] }[];
   /** The path as its endpoint declares it. */
   readonly _matchedRoute?: string | RegExp;

@@ -7,7 +7,7 @@ import { refuseUnstorable } from '../storable.js';
 import { validator } from '../validation.js';
 import type { AdmittedState, Middleware } from './context.js';
 
-/** Makes the handler's request of the checked parts, and of the database as its caller may see it. */
+/** Builds the handler's request from the validated parts and the caller's view of the database. */
 export function validate(
   endpoint: Endpoint,
   format: BodyFormat | undefined,

@@ -30,7 +30,7 @@ import { signInMethods } from './sign-in-methods.js';
 import { verifyEmailPage } from './verify-email-page.js';
 import type { WebDependencies } from '../dependencies.js';
 
-/** Agents on the dashboard; the API lists the others. */
+/** Maximum number of agents on the dashboard; the API lists the others. */
 const MAX_AGENTS = 100;
 
 const pages = area({ tag: 'Pages', auth: optionalSession });

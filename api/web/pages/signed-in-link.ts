@@ -14,7 +14,7 @@ export interface OpenedLink {
 interface LinkWords {
   readonly title: string;
   readonly incomplete: string;
-  /** The request to sign in; then comes the way without a password. */
+  /** The request to sign in; the page adds how to sign in without a password. */
   readonly signIn: string;
   /** The request to open the link again after another sign-in. */
   readonly openAgain: string;

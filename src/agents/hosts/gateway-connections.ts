@@ -16,7 +16,7 @@ const KEEPING = {
   bodyTimeout: 0,
 } as const;
 
-/** Agents on other hosts whose places are remembered; those used last. */
+/** Maximum number of agents on other hosts whose places are remembered; those used last. */
 const MAX_PLACES = 10_000;
 
 /** The way to an agent's gateway. */

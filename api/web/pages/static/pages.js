@@ -69,7 +69,7 @@ function bodyOf(form) {
 }
 
 /**
- * Lets the wallet sign a message that proves its owner's presence (EIP-4361).
+ * Requests the wallet's signature of a message that proves its owner's presence (EIP-4361).
  *
  * @param {Wallet} wallet
  * @param {string} chainId
