@@ -12,7 +12,7 @@ const LAYERS = [
 
 /** Rooms that run in production. */
 const PRODUCT = ['src', 'api', 'workflows', 'activities', 'temporal', 'worker'];
-/** Rooms that do not. */
+/** Rooms that do not run in production. */
 const WORKSHOP = ['dev', 'scripts', 'bench', 'test'];
 
 const within = (rooms) => `^(${rooms.join('|')})/`;
@@ -30,7 +30,7 @@ function importsDownwards(group, index) {
   };
 }
 
-/** Returns the rule that a room imports itself and the others alone. */
+/** Returns the rule that a room imports only itself and these other rooms. */
 function mayImport(room, others, comment) {
   const rooms = [room, ...others];
   return {

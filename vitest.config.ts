@@ -62,12 +62,13 @@ export default defineConfig({
     pool: 'forks',
     tags: [{ name: 'attack', description: 'Plays a stranger or a tenant who wants more' }],
     sequence: { sequencer: LongestFirst },
-    // The tests' own provider says that it is not for production.
+    // The tests' own provider warns that it is not for production.
     onConsoleLog: (log) => !log.includes('oidc-provider WARNING'),
     expect: { poll: { timeout: 30_000, interval: 100 } },
     projects: [
-      // The groups run one after the other. Networks of containers, which are addresses of the host,
-      // come and go from the second on; tests that wait and tests that compute share the second.
+      // The groups run one after the other. From the second group on, networks of containers, which are
+      // addresses of the host, are created and removed; tests that wait and tests that compute share the
+      // second.
       project('fast', { group: 0, maxWorkers: 5, isolate: false }),
       project('isolated', { group: 0, maxWorkers: 5, isolate: true }),
       project('heavy', { group: 0, maxWorkers: 5, isolate: false }),

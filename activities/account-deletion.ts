@@ -5,7 +5,7 @@ import { asApplicationFailure } from './failures.js';
 /** Creates the steps that delete an account. Each is idempotent. */
 export function createAccountDeletionActivities(deletions: AccountDeletions) {
   return {
-    /** In the order in which the areas must be left. */
+    /** In the order in which the areas must be cleared. */
     accountAreas: () => Promise.resolve(deletions.areas),
     /** Fails as long as the area still holds data of the account. */
     leaveArea: (area: string, userId: string) =>

@@ -13,7 +13,7 @@ export function createBillingActivities(
   return {
     /** Run as a local activity: short and idempotent. */
     applyProcessorEvent: (id: string) => effects.apply(id),
-    /** Asks the processor about an event, and applies the event. */
+    /** Reads an event's details from the payment processor, and applies the event. */
     readProcessorEvent: (id: string) =>
       asApplicationFailure(() => heartbeating(() => readings.read(id))),
     reconcileBilling: () => asApplicationFailure(() => heartbeating(() => reconciliation.pass())),

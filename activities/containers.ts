@@ -29,7 +29,7 @@ import { withinBudget } from './time-budget.js';
 /** Seconds that an agent has to end by itself before it is killed. */
 const STOP_GRACE_SECONDS = 10;
 
-/** Milliseconds for pulling some gigabytes over a slow line. */
+/** Milliseconds for pulling a few gigabytes over a slow line. */
 const PULL_MS = 20 * 60_000;
 
 /** Milliseconds for copying a parent's memory; the parent keeps running. */
@@ -100,7 +100,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       /** Ports that this agent cannot use, since networks of other agents occupy the matching subnets. */
       takenPlaces: async ({ agentId }: AgentRef) =>
         specs.placesIn(await docker.networks.takenSubnets(agentId)),
-      /** Adopts or makes the agent's first volume, for a provisioning alone; `copyMemory` makes a clone's. */
+      /** Adopts or makes the agent's first volume, only for a provisioning; `copyMemory` makes a clone's. */
       async createVolume(agent: AgentRef): Promise<'there' | 'to-be-copied'> {
         const spec = await specs.specOf(agent);
         const found = await docker.volumes.find(spec);

@@ -15,7 +15,7 @@ import {
 /** Heartbeats within the time after which Temporal considers an activity lost. */
 const PER_TIMEOUT = 5;
 
-/** Temporal's default priority; activities that somebody waits for have a smaller number. */
+/** Temporal's default priority; activities whose result a caller awaits have a smaller number. */
 const USUAL_PRIORITY = 3;
 
 /** Milliseconds for a Docker call that normally takes seconds: all attempts at one step together. */
@@ -27,7 +27,10 @@ export const DOCKERS_CALL = 'The Docker call';
 /** The workflow type whose steps are repairs. */
 const REPAIR = 'repairAgent';
 
-/** Consecutive refusals of one step: 5 minutes of pauses, as for steps that somebody waits for. */
+/**
+ * Maximum number of consecutive refusals of one step: 5 minutes of pauses, as for steps whose result a
+ * caller awaits.
+ */
 const MAX_REFUSALS = 35;
 
 /** The name under which refusals are counted. */
@@ -82,8 +85,8 @@ export function runForOwner<T>(
 }
 
 /**
- * Bounds all attempts together if the attempts are limited, that is if somebody waits for the result.
- * Otherwise a Docker that hangs would make each attempt as long as its timeout.
+ * Bounds all attempts together if their number is limited, that is if a caller awaits the result. Otherwise
+ * each attempt at a hanging Docker would last until its timeout.
  */
 export function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
   const { maximumAttempts = 0 } = Context.current().info.retryPolicy ?? {};

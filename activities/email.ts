@@ -16,7 +16,7 @@ export const createEmailRecordActivities = (
 
 export type EmailRecordActivities = ReturnType<typeof createEmailRecordActivities>;
 
-/** Creates the activities that call the provider of e-mails. */
+/** Creates the activities that call the e-mail provider. */
 export const createEmailActivities = (emails: Pick<AgentEmails, 'read' | 'send'>) => ({
   readEmail: (id: string) =>
     asApplicationFailure(() => emails.read(id, Context.current().cancellationSignal)),

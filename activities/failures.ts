@@ -77,7 +77,7 @@ const OURS = [
   CleanupPendingError,
 ];
 
-/** Hides a library's message, which can contain paths, SQL and values: it goes only into the cause. */
+/** Hides a library's message, which can contain paths, SQL and values: only the cause contains it. */
 function reasonOf(error: Error): string {
   if (OURS.some((type) => error instanceof type)) return error.message;
   return 'The platform failed in this step (INTERNAL_ERROR)';

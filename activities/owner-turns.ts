@@ -35,7 +35,10 @@ export interface TurnArea {
 }
 
 interface TurnManner {
-  /** True for a turn that waits for an agent that should run and cannot be asked yet (`retries.emailTurn`). */
+  /**
+   * True for a turn that waits until its agent, which should run, can receive the question
+   * (`retries.emailTurn`).
+   */
   readonly isPatient?: boolean;
 }
 
@@ -44,7 +47,10 @@ interface HostParts {
   readonly limiters: Pick<HostLimiters, 'turns'>;
 }
 
-/** Returns the activity that asks an agent of this host, at most once for each turn (`retries.ownerTurn`). */
+/**
+ * Returns the activity that sends a turn's question to an agent of this host, at most once
+ * (`retries.ownerTurn`).
+ */
 export const askInTurn =
   ({ limiters, turns }: HostParts, area: TurnArea, { isPatient = false }: TurnManner = {}) =>
   (turn: OwnerTurn): Promise<TurnEnd['kind']> =>

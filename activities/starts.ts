@@ -21,8 +21,8 @@ const isToBeReplaced = (error: unknown): boolean =>
   (error instanceof DockerRefusedError && (error.statusCode >= 500 || error.statusCode === 404));
 
 /**
- * Creates the activities that start agents, in turns, as many at a time as the host can bear. A turn ends
- * when the agent is up or no longer needs it; `awaitReady` decides if the agent came up.
+ * Creates the activities that start agents, as many concurrently as the host can bear. A start's slot is free
+ * again once the agent is up or no longer needs the slot; `awaitReady` decides if the agent is up.
  */
 export function createStartActivities(dependencies: ContainerActivityDependencies) {
   const { docker, memorySizes, specs, limiters, progress } = dependencies;

@@ -22,7 +22,7 @@ interface HostParts {
   readonly store: Store;
 }
 
-/** Creates the activity that asks a member or the coordinator, beside its Docker daemon. */
+/** Creates the activity that sends a question to a member or the coordinator; runs on the agent's host. */
 export const createSwarmTurnActivities = ({ store, ...parts }: HostParts) => ({
   askSwarmAgent: askInTurn(parts, store),
 });

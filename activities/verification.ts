@@ -25,7 +25,7 @@ interface HostParts extends Measuring {
   readonly limiters: Pick<HostLimiters, 'calls'>;
 }
 
-/** Creates the activity that measures an agent, beside its Docker daemon. */
+/** Creates the activity that measures an agent; runs on the agent's host. */
 export const createMeasurementActivities = ({ limiters, store, ...parts }: HostParts) => ({
   /** Measures the agent and stores the result, which stays out of histories. False if it was cancelled. */
   measureAgent: ({ agent, id }: OpenVerification): Promise<boolean> =>

@@ -108,12 +108,12 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     try {
       return await withinRefusals(() => limiter.run({ owner: userId }, observe));
     } catch (error) {
-      // No observation is possible any more, or Docker refuses to give one.
+      // No observation is possible any more, or Docker refuses one.
       const isRefused = error instanceof LastingRefusalError;
       if (isRefused && !isOfRepair()) return refused(error);
       const isFinal = isRefused || error instanceof AgentGoneError;
       if (isFinal) return asApplicationFailure(() => Promise.reject(error));
-      // No observation was made: the last one stands, with its time.
+      // No observation was made: the last one stays valid, with its time.
       throw unchanged(DOCKER_AWAY_DELAY_MS, error);
     }
   }
@@ -129,7 +129,7 @@ function refused({ message: reason }: LastingRefusalError): Observation {
 /** The type of the failure that means "no change". */
 export const UNCHANGED = 'Unchanged';
 
-/** Creates the failure that reports no change; the next attempt probes again after so many milliseconds. */
+/** Creates the failure that reports no change; the next attempt probes again after this delay. */
 export function unchanged(delayMs: number, cause?: unknown): ApplicationFailure {
   const failure = ApplicationFailure.create({
     message: cause instanceof Error ? cause.message : 'No change',

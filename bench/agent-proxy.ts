@@ -11,7 +11,7 @@ import { BenchPlatform } from './support/platform.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
-/** Minimum share of the direct rate, and most milliseconds more at the p99. */
+/** Minimum share of the direct rate, and maximum number of milliseconds more at the p99. */
 const AIM_RATE = 0.5;
 const AIM_P99_MS = 1;
 

@@ -1,5 +1,5 @@
-// Measures the cost of a call through this product, through LiteLLM's proxy and through Portkey's
-// gateway, over a direct call to the provider.
+// Measures the additional cost of a call through this product, through LiteLLM's proxy and through Portkey's
+// gateway, relative to a direct call to the provider.
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { readSettings } from '../dev/settings.js';
@@ -22,7 +22,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '4' },
     connections: { type: 'string', default: '32' },
     rate: { type: 'string', default: '200' },
-    // Lasts until V8 has compiled the measured code.
+    // Long enough for V8 to compile the measured code.
     warmup: { type: 'string', default: '10' },
     // Gateways to compare with this product.
     against: { type: 'string', default: 'litellm,portkey' },

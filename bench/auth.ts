@@ -131,7 +131,7 @@ async function printRatio(web: Client, database: Database, known: readonly Accou
   printTable(['way', 'known address', 'unknown', 'known over unknown', 'aim'], rows);
 }
 
-/** Measures sign-ins a second over scrypt alone, with as many in flight as the service hashes concurrently. */
+/** Measures sign-ins a second over bare scrypt, with as many in flight as the service hashes concurrently. */
 async function signIns(platform: BenchPlatform, web: Client, people: readonly Account[]) {
   const hash = promisify<string, Buffer, number, typeof PASSWORD_COST & { maxmem: number }, Buffer>(
     scrypt,

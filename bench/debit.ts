@@ -20,7 +20,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '4' },
     connections: { type: 'string', default: '16' },
     sessions: { type: 'string', default: '100' },
-    // Lasts until V8 has compiled the measured code.
+    // Long enough for V8 to compile the measured code.
     warmup: { type: 'string', default: '10' },
   },
 });

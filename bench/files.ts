@@ -52,7 +52,7 @@ async function measure(where: string, readAim: number, of: BenchWorkspaces): Pro
   await tracked.gitStatus();
   const ours: number[] = [];
   const plain: number[] = [];
-  // In turns, so that other load on the machine affects both alike.
+  // In turns, so that other load on the machine affects both equally.
   for (let each = 0; each < statuses; each += 1) {
     ours.push(...(await times(1, () => tracked.gitStatus())));
     plain.push(await of.plainStatus());

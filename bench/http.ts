@@ -1,4 +1,4 @@
-// Measures the rate of the web API over that of a bare Koa handler with the same queries.
+// Measures the rate of the web API relative to a bare Koa handler with the same queries.
 import { parseArgs } from 'node:util';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
@@ -23,7 +23,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '4' },
     connections: { type: 'string', default: '16' },
-    // Lasts until V8 has compiled the measured code.
+    // Long enough for V8 to compile the measured code.
     warmup: { type: 'string', default: '10' },
   },
 });

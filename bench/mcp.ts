@@ -27,7 +27,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '4' },
     connections: { type: 'string', default: '16' },
-    // Lasts until V8 has compiled the measured code.
+    // Long enough for V8 to compile the measured code.
     warmup: { type: 'string', default: '10' },
   },
 });

@@ -15,7 +15,7 @@ import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 import { medianSteps, Timelines, type Step } from './support/timeline.js';
 
-/** Maximum ratios to the bare time, by image, and of many small agents at once. */
+/** Maximum ratios to the bare time, by image, and of many small agents that start concurrently. */
 const AIMS = new Map([
   ['small', 1.2],
   ['openclaw', 1.03],
@@ -53,7 +53,7 @@ await runBenchmark(async (atEnd) => {
     atEnd(() => platform.stop());
     await compareSingle(image, ours, bare, platform.temporalAddress);
     await compareChanges(image, ours);
-    // A burst of the real image needs more than a usual machine has.
+    // A burst of the real image needs more memory than a usual machine has.
     if (image === 'small') await compareBurst(platform, ours, bare);
     await platform.stop();
   }

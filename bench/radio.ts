@@ -59,7 +59,7 @@ await runBenchmark(async (atEnd) => {
     RADIO_ADMIN_PASSWORD: adminPassword,
     RADIO_AUTH_SECRET: authSecret,
     PLATFORM_TOKEN_ADDRESS: PATH_USD,
-    // Every wallet holds enough: the chain is asked as usual.
+    // Every wallet has enough tokens: balances are read from the chain as usual.
     PLATFORM_TOKEN_THRESHOLD: '0',
   });
   const runDir = path.join(folder, 'run');
@@ -124,7 +124,7 @@ async function compareListeners(
   );
 }
 
-/** Asks for admissions one after the other, as Icecast does; each third password is wrong. */
+/** Requests admissions one after the other, as Icecast does; every third password is wrong. */
 async function compareAdmissions(
   atEnd: AtEnd,
   parts: { api: PaidApi; authSecret: string; streams: readonly Stream[] },
@@ -147,7 +147,7 @@ async function compareAdmissions(
     const headers = {
       authorization,
       'content-type': 'application/x-www-form-urlencoded',
-      // The limit of an address is for one Icecast, whose sources are far fewer.
+      // Different addresses, because the limit per address is meant for one Icecast with far fewer sources.
       'x-forwarded-for': `198.18.${(n >> 8) & 255}.${n & 255}`,
     };
     return new Promise<number>((resolve, reject) => {

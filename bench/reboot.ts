@@ -39,7 +39,7 @@ const { values: options } = parseArgs({
     image: { type: 'string', default: 'small,slow,openclaw' },
     /** Agents of the small image; the other images get at most twelve. */
     agents: { type: 'string', default: '100' },
-    /** Seconds of one core that a slow agent takes before it listens. */
+    /** Seconds of one core that a slow agent uses before it listens. */
     slow: { type: 'string', default: '15' },
   },
 });
@@ -142,7 +142,7 @@ async function imageOf(name: string, { docker }: OwnEngine): Promise<string> {
   return withTag(image, await varyTestImage(docker, image, `slow-${options.slow}`, computes));
 }
 
-/** Measures the time that dockerode alone takes for as many small agents. */
+/** Measures the time that bare dockerode needs for the same number of small agents. */
 async function compare(engine: OwnEngine, ours: number, atEnd: AtEnd): Promise<void> {
   const image = await ensureTestImage(engine.docker);
   const bare = await BareAgents.on(engine.docker, image, []);

@@ -1,4 +1,4 @@
-// Measures opening and closing of payment sessions, over the contract's calls alone.
+// Measures opening and closing of payment sessions, over the contract's bare calls.
 import { parseArgs } from 'node:util';
 import { formatAmount } from '../src/types/money.js';
 import type { SignedHold } from '../src/money/sessions/escrow.js';

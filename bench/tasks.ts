@@ -1,6 +1,6 @@
-// Measures scheduled tasks on the platform as `npm start` runs it: runs a second of tasks that are due in the same
-// minute over bare schedules with one activity each, and the worker's memory for idle tasks. Only the Docker engine
-// and the agents, which answer at once, are simulated (bench/support/quiet-host.ts).
+// Measures scheduled tasks on the platform as `npm start` runs it: the rate of runs that are due in the same
+// minute, relative to bare schedules with one activity each, and the worker's memory for idle tasks. Only the
+// Docker engine and the agents, which answer at once, are simulated (bench/support/quiet-host.ts).
 import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -24,7 +24,7 @@ const MEGABYTE = 1_000_000;
 
 /** Minimum share of the bare schedules' rate. */
 const AIM_RATE = 0.7;
-/** Tasks made before the first reading of memory, so that making more is no news to V8. */
+/** Tasks made before the first reading of memory, so that V8 has already compiled and sized for that work. */
 const WARM_UP = 1_000;
 /** Maximum share by which idle tasks raise the worker's memory. */
 const AIM_MEMORY = 0.05;

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { DiskFailure } from './failure.js';
 
-/** Files to reserve: an empty PostgreSQL cluster alone has a thousand. */
+/** Files to reserve: an empty PostgreSQL cluster already has a thousand. */
 const NEEDED_FILES = 3_000;
 
 /**

@@ -8,7 +8,7 @@ const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;
 const STEADY_MS = 60_000;
 
-/** A started service, and the process whose end means that the service is gone. */
+/** A started service, and the process whose end means that the service has ended. */
 export interface Running {
   readonly process: ServerProcess;
   stop(): Promise<void>;

@@ -28,7 +28,7 @@ export async function chooseServerPorts(dataDir: string): Promise<ServerPorts> {
 }
 
 /**
- * Chooses any free ports for a data folder's first start: several starts at once would all take the usual
+ * Chooses any free ports for a data folder's first start: several concurrent starts would all choose the usual
  * ports.
  */
 export async function chooseUnusualPorts(dataDir: string): Promise<void> {

@@ -47,10 +47,10 @@ const SERVICES = ['worker', 'payments', 'api', 'agents-ai', 'summarizer'] as con
 /** The usual port of the stand-in for the payment processor. */
 const PROCESSOR_PORT = 3028;
 
-/** The usual port of the stand-in for the provider of videos. */
+/** The usual port of the stand-in for the video provider. */
 const VIDEO_PORT = 3029;
 
-/** The usual port of the stand-in for the provider of e-mails. */
+/** The usual port of the stand-in for the e-mail provider. */
 const EMAIL_PORT = 3030;
 
 /** A running server or service, in the order of their starts. */
@@ -96,7 +96,7 @@ export class Platform {
       this.#startVideoProvider(),
       this.#startEmailProvider(),
     ]);
-    // After all others, so that the sentence of a failed start stands alone.
+    // Last, so that nothing is printed after the sentence of a failed start.
     if (noRadio !== undefined) say(`There is no radio: ${noRadio}`);
     return docker;
   }
@@ -136,7 +136,7 @@ export class Platform {
   }
 
   /**
-   * Starts both workers, the API, the proxy for agents' AI calls and the summarizer at once, since each
+   * Starts both workers, the API, the proxy for agents' AI calls and the summarizer concurrently, since each
    * start keeps only one core busy; each is restarted when it ends.
    */
   async startServices(): Promise<void> {
@@ -146,7 +146,7 @@ export class Platform {
       name,
       service: await keepRunning(name, start(name)),
     }));
-    // One that fails must not hide those that run from `stop`.
+    // A failed start must not hide the running servers from `stop`.
     for (const each of await Promise.allSettled(starts)) {
       if (each.status === 'rejected') continue;
       const { name, service } = each.value;
@@ -187,7 +187,7 @@ export class Platform {
     }
   }
 
-  /** Starts the stand-in for the payment processor, if the settings want one. */
+  /** Starts the stand-in for the payment processor, if the settings select it. */
   async #startProcessor(): Promise<void> {
     const { billing, http } = this.#settings;
     if (billing.secretKey !== LOCAL_KEY) return;
@@ -240,7 +240,7 @@ export class Platform {
     return undefined;
   }
 
-  /** Starts the stand-in for the provider of videos, if the settings want one. */
+  /** Starts the stand-in for the video provider, if the settings select it. */
   async #startVideoProvider(): Promise<void> {
     if (this.#settings.videos.apiToken !== LOCAL_TOKEN) return;
     const provider = await startVideoProvider({ port: await freePort(VIDEO_PORT) });
@@ -249,7 +249,7 @@ export class Platform {
     Object.assign(this.env, provider.env);
   }
 
-  /** Starts the stand-in for the provider of e-mails, if the settings want one. */
+  /** Starts the stand-in for the e-mail provider, if the settings select it. */
   async #startEmailProvider(): Promise<void> {
     const { email, http } = this.#settings;
     if (email.apiKey !== LOCAL_EMAIL_KEY) return;

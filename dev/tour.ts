@@ -4,7 +4,7 @@ export interface TourFacts {
   readonly backendUrl: string;
   /** True if an AI provider is set up, which the agent needs to answer. */
   readonly hasProvider: boolean;
-  /** True if a provider of videos is set up. */
+  /** True if a video provider is set up. */
   readonly hasVideos: boolean;
 }
 

@@ -12,7 +12,7 @@ import { say } from '../dev/report.js';
 
 process.exit(await main());
 
-/** Removes Docker objects of installations whose data folder is gone, after confirmation. */
+/** Removes Docker objects of installations whose data folder no longer exists, after confirmation. */
 async function main(): Promise<number> {
   try {
     const docker = await findDocker();
@@ -58,7 +58,7 @@ async function clean(docker: string): Promise<number> {
   return 0;
 }
 
-/** Asks for confirmation; without a terminal the answer is no. */
+/** Prompts for confirmation; without a terminal the answer is no. */
 async function agreed(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));

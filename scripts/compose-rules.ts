@@ -19,16 +19,16 @@ const CAPABILITIES: Readonly<Record<string, readonly string[]>> = {
 /** Services whose image writes to its own files. */
 const WRITABLE: readonly string[] = ['temporal-ui'];
 
-/** Services on the machine's own network: gateways are published, and agents arrive, there. */
+/** Services on the machine's own network, on which gateways are published and agents connect. */
 const ON_HOST: readonly string[] = ['host', 'agents-ai'];
 
-/** Ways in from outside: sources of the radio do not pass an HTTP proxy. */
+/** Services that clients outside reach: sources of the radio cannot use the HTTP proxy. */
 const PUBLISHED: readonly string[] = ['caddy', 'haproxy'];
 
 /** Addresses at which people and programs reach the platform through Caddy. */
 const PUBLIC_ADDRESSES: readonly string[] = ['BACKEND_PUBLIC_URL', 'WEB_URL'];
 
-/** Secrets that one service alone has. */
+/** Secrets that only one service has. */
 const OWN_SECRETS: Readonly<Record<string, string>> = {
   database_owner_url: 'migrate',
   host_tls_key: 'host',
@@ -217,7 +217,7 @@ export function caddyFaults(caddyfile: string, { services }: ComposeProject): re
   ];
 }
 
-/** Variables of `.env`: versions alone, since the file is tracked. */
+/** Variables of `.env`: only versions, since the file is tracked. */
 const TRACKED = /^(?:[A-Z_]+_VERSION|[A-Z_]+_IMAGE|COMPOSE_PROJECT_NAME)$/;
 
 /** Returns a sentence for each fault of the files with variables, beside the Compose file itself. */

@@ -12,7 +12,7 @@ import type {
 /** Environment variable with the file from which `scripts/test.ts` reads the failures. */
 export const FAILED_TESTS_FILE = 'FAILED_TESTS_FILE';
 
-/** Most lines kept of one failure. */
+/** Maximum number of lines kept of one failure. */
 const DETAILS = 60;
 
 interface Thrown {

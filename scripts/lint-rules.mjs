@@ -73,7 +73,7 @@ function calleeName(callee) {
   return callee.type === 'TaggedTemplateExpression' ? calleeName(callee.tag) : undefined;
 }
 
-/** Returns the doc comment that stands directly before a declaration. */
+/** Returns the doc comment directly before a declaration. */
 function docOf(context, node) {
   const last = context.sourceCode.getCommentsBefore(node).at(-1);
   return last?.type === 'Block' && last.value.startsWith('*') ? last : undefined;

@@ -55,7 +55,7 @@ import { projectRoot } from '../dev/root.js';
 import { readSettings } from '../dev/settings.js';
 
 const folder = path.join(projectRoot, 'test', 'workflows', 'histories');
-// With the hour, since a day may see more than one version.
+// With the hour, since there may be more than one version in a day.
 const day = new Date().toISOString().slice(0, 13);
 
 const lab = await WorkflowLab.open({ environment: devServer });
@@ -232,7 +232,7 @@ async function recordClone(): Promise<void> {
   await keep('clone-agent', 'paid', await historyOf(workflowId));
 }
 
-/** Records a verification, and one of which the host is away. */
+/** Records a verification, and one whose host is unreachable. */
 async function recordVerification(): Promise<void> {
   const runOf = async (isThere: boolean) => {
     let isOpen = true;
@@ -260,7 +260,7 @@ async function recordVerification(): Promise<void> {
   await keep('verify-agent', 'host-away', await historyOf(failed.workflowId));
 }
 
-/** Records a parallel swarm of which a host is away, and a sequential one that is cancelled. */
+/** Records a parallel swarm with an unreachable host, and a sequential swarm that is cancelled. */
 async function recordSwarm(): Promise<void> {
   const parallel = new SwarmRun({ strategy: 'parallel', members: 3 });
   parallel.ask = (turn) =>
@@ -294,7 +294,7 @@ async function recordVideo(): Promise<void> {
   await keep('generate-video', 'late', await historyOf(late.workflowId));
 }
 
-/** Records a run of a task, one whose host is away, and one of a task that has changed. */
+/** Records a run of a task, a run whose host is unreachable, and a run of a task that has changed. */
 async function recordScheduledTask(): Promise<void> {
   const runOf = async (isBegun: boolean, isThere: boolean) => {
     const agent = { agentId: 'recorded', userId: 'user', host: TASK_HOST };
@@ -362,7 +362,7 @@ async function recordEmail(): Promise<void> {
 
 /** Records a deletion with two areas, the first of which must be retried. */
 async function recordAccountDeletion(): Promise<void> {
-  // The lab's own workers would take tasks too.
+  // The lab's own workers would poll for tasks too.
   await lab.stopWorkers();
   let attempts = 0;
   await deleteAccount(lab.environment, await bundleWorkflows(), 'recorded', {

@@ -217,7 +217,7 @@ async function writeVariables(others: NodeJS.ProcessEnv): Promise<void> {
   await writeFile(path.join(parts.folder, '.env.local'), lines.join(''));
 }
 
-/** Waits until the host takes agents and guards their networks. @throws StartFailure */
+/** Waits until the host accepts agents and guards their networks. @throws StartFailure */
 async function untilGuarded(): Promise<void> {
   const headers = { authorization: `Bearer ${await internalApiKey()}` };
   const isGuarded = async () => {
@@ -238,7 +238,7 @@ function internalApiKey(): Promise<string> {
   return readFile(path.join(PLACES.secrets, 'internal_api_key'), 'utf8');
 }
 
-/** Takes the tour of an agent through the proxy, as a person on the internet. */
+/** Runs an agent's tour through the proxy, as a client on the internet. */
 async function takeTour(chain: LocalChain): Promise<void> {
   const authority = path.join(PLACES.volumes, 'caddy/caddy/pki/authorities/local/root.crt');
   const certificates = [authority, path.join(PLACES.secrets, 'radio_tls')];

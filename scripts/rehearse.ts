@@ -1,4 +1,4 @@
-// Runs docker-compose.yml as processes of this machine, and takes the tour: npm run rehearse -- --check
+// Runs docker-compose.yml as processes of this machine, and runs the tour: npm run rehearse -- --check
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -69,7 +69,7 @@ async function rehearse(parts: string): Promise<number> {
     builtProgram('scripts', 'rehearse-inside.js'),
   ];
   const child = spawn('unshare', [...APART, ...FIRST, ...inside, parts], {
-    // Signals of the terminal reach this process alone, and the rehearsal ends when its channel closes.
+    // Signals of the terminal reach only this process, and the rehearsal ends when its channel closes.
     detached: true,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });

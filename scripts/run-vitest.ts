@@ -13,7 +13,7 @@ const LAST_LINES = 100;
 /** Milliseconds between two progress lines in CI. */
 const REPORT_EVERY_MS = 120_000;
 
-/** Most failed files that CI repeats; if more failed, the cause is not one flaky test. */
+/** Maximum number of failed files that CI repeats; if more failed, the cause is not one flaky test. */
 const REPEATED_FILES = 2;
 
 /** Results of a vitest run. */

@@ -1,4 +1,4 @@
-// Runs the web summarizer alone, without database, Temporal and Docker: npm run summarizer
+// Runs only the web summarizer, without database, Temporal and Docker: npm run summarizer
 import { onNpmEnd } from '../dev/processes/npm-end.js';
 
 onNpmEnd(() => process.kill(process.pid, 'SIGTERM'));

@@ -31,7 +31,7 @@ process.exit(await main(process.argv.slice(2)));
  * Runs tests, and without files the checks of the sources beside them.
  *
  * @param args `--fast` for tests without containers, `--long` for the long tier, `--attacks` for tests
- *   that play an attacker, and files to run, as vitest takes them, of any tier.
+ *   that play an attacker, and files to run, in vitest's form, of any tier.
  */
 async function main(args: string[]): Promise<number> {
   const isFast = args.includes('--fast');

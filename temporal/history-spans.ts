@@ -180,8 +180,8 @@ function endOfChild(event: HistoryEvent): End | undefined {
 const IN_TIME = 'It did not finish in time';
 
 /**
- * Returns the message of the failure that the step itself reported, which users see of operations as well. The cause of
- * that failure can contain messages of libraries, which are the operator's.
+ * Returns the message of the failure that the step itself reported, which users also see in operations. The
+ * cause of that failure can contain messages of libraries, which only operators may see.
  */
 function errorOf(failure: Failure | null | undefined): string | null {
   if (!failure) return null;

@@ -166,7 +166,7 @@ const SWARMS = {
 
 /** The runs of swarms, which learn that a round is cancelled. */
 export interface SwarmRuns extends RowRuns {
-  /** @throws UnavailableError when Temporal cannot be reached; the run may know all the same. */
+  /** @throws UnavailableError when Temporal cannot be reached; the run may still have received the signal. */
   cancel(id: string, round: number, how?: RowStart): Promise<void>;
 }
 
@@ -193,7 +193,7 @@ const VIDEOS = {
 
 /** The runs of videos, which learn that the provider has reported a change. */
 export interface VideoRuns extends RowRuns {
-  /** @throws UnavailableError when Temporal cannot be reached; the run may know all the same. */
+  /** @throws UnavailableError when Temporal cannot be reached; the run may still have received the signal. */
   change(id: string, how?: RowStart): Promise<void>;
 }
 

@@ -14,7 +14,7 @@ const reconciliationOf = (host: string): Schedule => ({
   everyMs: 5 * MINUTE_MS,
   jitterMs: MINUTE_MS / 2,
   overlap: ScheduleOverlapPolicy.SKIP,
-  // If the host's worker is gone, each pass is terminated before the next one.
+  // If the host's worker no longer runs, each pass is terminated before the next one.
   runTimeoutMs: 4 * MINUTE_MS,
 });
 
@@ -109,7 +109,7 @@ export async function restoreSchedules(client: Client, host: string | undefined)
   return false;
 }
 
-/** Removes the schedules of a Docker host that is gone. @throws UnavailableError */
+/** Removes the schedules of a Docker host that no longer exists. @throws UnavailableError */
 export async function removeSchedules(client: Client, host: string): Promise<void> {
   await temporalCall(client, CALL_TIMEOUT_MS, () => removeSchedule(client, reconcileHostId(host)));
 }

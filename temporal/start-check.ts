@@ -18,7 +18,7 @@ export class UnknownNamespaceError extends Error {
   }
 }
 
-/** Milliseconds of one attempt; an operator reads within 5 s that Temporal is away. */
+/** Milliseconds of one attempt; an operator sees within 5 s that Temporal is unavailable. */
 export const ATTEMPT_MS = 4_000;
 
 const PAUSE_MS = 2_000;

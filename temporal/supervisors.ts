@@ -253,7 +253,7 @@ export class Supervisors implements AgentSupervisors {
     await this.#signal(agent, supervision.dockerReturned, [back]);
   }
 
-  /** Terminates all runs for an agent whose host is gone: they could not end by themselves. */
+  /** Terminates all runs for an agent whose host no longer exists: they could not end by themselves. */
   async abandon(agentId: string): Promise<void> {
     for (const idOf of [superviseAgentId, ...PARTS]) {
       await this.#call(async () => {
@@ -310,7 +310,7 @@ export class Supervisors implements AgentSupervisors {
 /** Type of the server's rejection of an Update that its worker left unanswered; nothing was begun. */
 const UNPROCESSED = 'UnprocessedUpdate';
 
-/** Attempts to request an operation whose Updates are left unanswered, within one time limit. */
+/** Maximum number of attempts to request an operation whose Updates are left unanswered, within one time limit. */
 const MAX_ATTEMPTS = 3;
 
 function isStuck({ raw }: WorkflowExecutionDescription, { attempts, ms }: StuckAfter): boolean {

@@ -37,7 +37,7 @@ export type TaskSetting = Pick<
 export interface TaskScheduler {
   /** Creates, updates or removes a task's schedule. Idempotent. @throws UnavailableError; ScheduleRefusedError */
   apply(task: TaskSetting): Promise<void>;
-  /** Removes the schedule of a task that is gone. @throws UnavailableError */
+  /** Removes the schedule of a task that no longer exists. @throws UnavailableError */
   remove(taskId: string): Promise<void>;
   /** Returns the ids of the tasks that have schedules; the newest ones may be missing. @throws UnavailableError */
   taskIds(): Promise<readonly string[]>;

@@ -11,10 +11,10 @@ import { temporalCall } from './temporal-call.js';
 /** Milliseconds that a request waits for Temporal. */
 const CALL_TIMEOUT_MS = 5_000;
 
-/** Events that are read for a trace, those of its child workflows included. */
+/** Maximum number of events that are read for a trace, those of its child workflows included. */
 export const MAX_EVENTS = 2_000;
 
-/** Levels of child workflows. */
+/** Maximum number of levels of child workflows. */
 const MAX_LEVELS = 3;
 
 /** gRPC's status code. */

@@ -16,8 +16,8 @@ export interface WorkerPlace extends TemporalPlace {
 }
 
 /**
- * Connects as soon as Temporal answers; undefined if the signal aborts first. While Temporal is away, the
- * process counts as started. @throws UnknownNamespaceError unless the wait outlives a missing namespace
+ * Connects as soon as Temporal answers; undefined if the signal aborts first. While Temporal is unavailable,
+ * the process counts as started. @throws UnknownNamespaceError unless `waiting` includes a missing namespace
  */
 export function connectPatiently(
   place: WorkerPlace,

@@ -20,7 +20,7 @@ const ACTIVITY_TASKS = 100;
 
 /**
  * A gate that is open while this process reaches the database. Without it, a worker that reaches only
- * Temporal would take workflows from workers that can process them.
+ * Temporal would poll workflows that other workers could process.
  */
 export class DatabaseGate {
   #isOpen = true;

@@ -30,8 +30,8 @@ export function finishRemovalsPeriodically(
 }
 
 /**
- * Removes the schedules of removed hosts, and the agents' supervisors, which wait for a worker that is gone.
- * Then the host's row is deleted, and its name is free.
+ * Removes the schedules of removed hosts, and their agents' supervisors, which wait for a worker that no
+ * longer exists. Then the host's row is deleted, and its name is free.
  */
 export async function finishRemovals({
   database,

@@ -8,7 +8,7 @@ const INTERVAL_MS = 15_000;
 /** Milliseconds between two checks for lost schedules. */
 const LOST_INTERVAL_MS = 60 * 60_000;
 
-/** Schedules of one pass, and calls to Temporal at a time. */
+/** Maximum number of schedules of one pass, and of concurrent calls to Temporal. */
 const MAX_TOGETHER = 200;
 const MAX_CALLS = 10;
 

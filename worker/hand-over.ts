@@ -10,7 +10,7 @@ const INTERVAL_MS = 1_000;
 
 const MAX_TOGETHER = 100;
 
-/** Concurrent calls to Temporal for one kind of row. */
+/** Maximum number of concurrent calls to Temporal for one kind of row. */
 const MAX_CALLS = 20;
 
 /** A kind of row with one run or one step each; all have a `due_at`, and are due when they are inserted. */

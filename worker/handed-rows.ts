@@ -79,7 +79,10 @@ export const clones = (runs: RowRuns): Handed => ({
   start: (id, owner) => runs.start(id, { owner }),
 });
 
-/** Splits with payments that can still be made. A retry just when the run ends waits longer. */
+/**
+ * Splits with payments that can still be made. A retry at the moment when the run ends is picked up one
+ * interval later.
+ */
 export const royaltySplits = (runs: RowRuns): Handed => ({
   table: 'royalty_splits',
   key: 'id',
@@ -123,7 +126,7 @@ export const verifications = (runs: RowRuns): Handed => ({
   start: (agentId, owner) => runs.start(agentId, { owner }),
 });
 
-/** Swarms whose run may still have work; the run of a cancelled one asks no further agent. */
+/** Swarms whose run may still have work; the run of a cancelled one sends no further question. */
 export const swarms = (store: Pick<SwarmStore, 'openOf'>, runs: SwarmRuns): Handed => ({
   table: 'swarms',
   key: 'id',
@@ -151,7 +154,7 @@ export const agentEmails = (runs: RowRuns): Handed => ({
   start: (id, owner) => runs.start(id, { owner }),
 });
 
-/** Videos under way; the run of a changed one checks its prediction at once. */
+/** Unfinished videos; the run of a changed one checks its prediction at once. */
 export const videos = (store: Pick<VideoStore, 'needsCheck'>, runs: VideoRuns): Handed => ({
   table: 'videos',
   key: 'id',

@@ -21,7 +21,7 @@ const LAST_PAUSE_MS = 5_000;
 /** Milliseconds of the pause without pending events; a new event ends it. */
 const IDLE_MS = 24 * 60 * 60_000;
 
-/** Ends of containers not yet delivered, one for each agent: more than a host has agents. */
+/** Maximum number of ends of containers not yet delivered, one for each agent: more than a host has agents. */
 const MAX_ENDS = 10_000;
 
 export interface HostEventsDependencies {
@@ -65,8 +65,8 @@ export class HostEvents {
   }
 
   /**
-   * Waits, at most `ms`, until the supervisors were notified of the first connection to Docker: one that
-   * probes earlier would take containers ended by a restart of the machine for crashed.
+   * Waits, at most `ms`, until the supervisors were notified of the first connection to Docker: a supervisor
+   * that probes earlier would count containers ended by a restart of the machine as crashed.
    */
   async untilNotified(ms: number, signal: AbortSignal): Promise<void> {
     if (this.#notified.signal.aborted) return;
@@ -80,7 +80,7 @@ export class HostEvents {
 
   /** Records that Docker is available again after an outage since `awayFrom`, in Unix milliseconds. */
   dockerReturned(awayFrom: number): void {
-    // A return that was not delivered everywhere began earlier.
+    // If an earlier return was not delivered to all supervisors, its start counts.
     this.#absence = { from: awayFrom, until: Date.now() };
     const since = Math.min(awayFrom, this.#return?.awayFrom ?? Number.POSITIVE_INFINITY);
     this.#return = { awayFrom: since, notified: new Set(), unnotified: new Set() };

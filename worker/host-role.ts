@@ -16,7 +16,7 @@ interface HostRoleParts {
   readonly atHand: TemporalAtHand;
 }
 
-/** Creates what a worker does for the Docker host beside it, with or without Temporal. */
+/** Creates the parts of a worker that operate the Docker host on its machine, with or without Temporal. */
 export function createHostRole({ settings, database, log, atHand }: HostRoleParts) {
   const id = settings.agents.host;
   const hostEgress = openHostEgress(settings, log);
@@ -47,7 +47,8 @@ export function createHostRole({ settings, database, log, atHand }: HostRolePart
       await lease.report();
       const leasing = lease.keep(stop.signal);
       leasing.catch(() => stop.abort()); // Thrown to whoever waits for the lease.
-      // Local repair comes second: Temporal may be unavailable, and agents down, since the machine started.
+      // Local repair comes second: since the machine started, Temporal may be unavailable and agents may be
+      // down.
       const mayAct = () => !lease.isDoubtful;
       const local = await openLocalRepair({ settings, database, docker, log, atHand, mayAct });
       const repairing = local.run(stop.signal);

@@ -103,7 +103,7 @@ export async function openLocalRepair(parts: LocalRepairParts) {
   };
 }
 
-/** Probes Temporal's history service: a frontend alone cannot advance workflows. */
+/** Probes Temporal's history service: a frontend by itself cannot advance workflows. */
 async function probeTemporal(at: ConnectedTemporal | undefined, timeoutMs: number): Promise<void> {
   if (!at) throw new Error('not connected yet');
   const { connection, namespace } = at;

@@ -15,7 +15,7 @@ export async function observeRadioPeriodically(
       await observeRadio(parts);
       isAway = false;
     } catch (error) {
-      // An Icecast that is away is logged once.
+      // An unreachable Icecast is logged once.
       const wasAway = isAway;
       isAway = error instanceof IcecastAwayError;
       if (!wasAway || !isAway) parts.log.warn({ err: error }, 'the radio could not be observed');

@@ -78,7 +78,10 @@ export interface ConnectedHost extends HostDependencies {
   readonly log: Logger;
 }
 
-/** Returns the part that keeps search attributes and schedules; `host` is the Docker host beside the worker. */
+/**
+ * Returns the part that keeps search attributes and schedules; `host` is the Docker host on the worker's
+ * machine.
+ */
 export const temporalPart = (temporal: PrepareDependencies): Part => ({
   name: 'schedules',
   run: (signal) => prepareTemporal(temporal, signal),

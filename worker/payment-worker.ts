@@ -7,7 +7,7 @@ import { createAttestationActivities } from '../activities/verification.js';
 import type { Attester } from '../src/agents/verification/attester.js';
 import { PAYMENTS_TASK_QUEUE } from '../workflows/ids.js';
 
-/** Paying signers, and waits for payments, which are nearly all of them. */
+/** Maximum number of concurrent activities: of signers, and mostly of waits for payments. */
 const MAX_ACTIVITIES = 5_000;
 
 /** Time for activities in flight when the worker must end; they are retried on another worker. */

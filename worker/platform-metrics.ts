@@ -8,7 +8,7 @@ import type { Database } from '../src/platform/database/database.js';
 /** Milliseconds for which figures from the database are cached. */
 const KEEP_MS = 10_000;
 
-/** Milliseconds after which a check of the ledger says nothing: a later one may have run in another worker. */
+/** Milliseconds after which a check of the ledger is outdated: a later one may have run in another worker. */
 const LEDGER_MS = 2 * 60 * 60_000;
 
 /** Operations that have not ended, in the order of these two states. */
@@ -25,8 +25,8 @@ const AGES = `
 type Ages = Readonly<Record<(typeof OPEN)[number], number>>;
 
 /**
- * Exports figures of the whole platform, which each worker with the role `workflows` reads from the database. While
- * the database is away they are missing.
+ * Exports figures of the whole platform, which each worker with the role `workflows` reads from the database.
+ * The figures are missing while the database is unavailable.
  */
 export function exportPlatform(registry: Registry, database: Pick<Database, 'asPlatform'>): void {
   const registers = [registry];

@@ -87,18 +87,18 @@ const MAX_STEPS = 20_000;
  */
 const MAX_STARTS = 200;
 
-/** Turns of agents, and those that wait in the worker; the rest wait in Temporal. */
+/** Maximum number of agents' turns in the worker, running and waiting ones; the rest wait in Temporal. */
 const MAX_TURNS = 1_000;
 
 const MAX_MAILS = 20;
 
-/** Calls of the provider of agents' e-mails. */
+/** Maximum number of concurrent requests to the provider of agents' e-mails. */
 const MAX_EMAIL_CALLS = 50;
 
-/** Calls of the provider of videos, and files that are fetched. */
+/** Maximum number of concurrent requests to the video provider, including downloads of files. */
 const MAX_VIDEO_STEPS = 20;
 
-/** Deliveries of the bus, including those that wait for a place at their host. */
+/** Maximum number of concurrent deliveries of the bus, including those that wait for a place at their host. */
 const MAX_DELIVERIES = 200;
 
 export interface WorkerDependencies {

@@ -13,7 +13,7 @@ export interface PrepareDependencies {
   readonly connection: NativeConnection;
   readonly client: Client;
   readonly namespace: string;
-  /** The Docker host beside the worker; undefined for a worker without one. */
+  /** The Docker host on the worker's machine; undefined for a worker without the role `host`. */
   readonly host: string | undefined;
   readonly log: Logger;
 }

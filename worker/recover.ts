@@ -25,7 +25,7 @@ const ABANDONED_SECONDS = 15;
 /** Seconds between two checks that a running operation is still in progress. */
 const RUNNING_SECONDS = 60;
 
-/** Operations in a batch; the next batch follows when all of them are settled. */
+/** Maximum number of operations in a batch; the next batch follows when all of them are settled. */
 const MAX_AT_ONCE = 200;
 
 /** Concurrent calls to Temporal. */
@@ -142,7 +142,7 @@ async function resumeRemovals(database: Database): Promise<void> {
   });
 }
 
-/** Claims the open operations that were checked longest ago, so that each goes to one worker's pass only. */
+/** Claims the open operations that were checked longest ago, so that each is part of one worker's pass only. */
 function claim(database: Database): Promise<OperationRow[]> {
   return database.asPlatform().query<OperationRow>(
     `WITH claimed AS (

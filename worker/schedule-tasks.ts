@@ -9,7 +9,10 @@ import type { FollowedRows } from './follow-rows.js';
 /** Rows that one statement compares with the schedules. */
 const PAGE = 1_000;
 
-/** Missed runs that one pass starts: a schedule that was made after the one time of its task starts none. */
+/**
+ * Maximum number of missed runs that one pass starts: a schedule that was made after the one time of its
+ * task starts none.
+ */
 const MAX_MISSED = 20;
 
 const IS_ACTIVE = 'enabled AND finished_at IS NULL AND removed_at IS NULL';

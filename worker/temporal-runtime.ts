@@ -12,7 +12,7 @@ export const NATIVE_LOGGING: LogExporterConfig = {
   forward: {},
 };
 
-/** Attempts at a port that another program may take in the moment before the SDK listens on it. */
+/** Attempts to find a port, since another program may bind it before the SDK does. */
 const ATTEMPTS = 3;
 
 const LOOPBACK = '127.0.0.1';
@@ -23,8 +23,8 @@ const MAX_BYTES = 16 * 1024 * 1024;
 export type SdkMetrics = () => Promise<string>;
 
 /**
- * Installs the process's only Temporal SDK runtime. The SDK serves its metrics at an address of its own alone:
- * a free port of loopback, from which the process's operators' address takes them.
+ * Installs the process's only Temporal SDK runtime. The SDK can serve its metrics only at an address of its
+ * own: a free port of loopback, from which the operators' listener of the process copies them.
  */
 export async function installRuntime(log: Logger): Promise<SdkMetrics> {
   const install = (metrics?: MetricsExporterConfig) => {

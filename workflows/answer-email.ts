@@ -10,10 +10,10 @@ import { EMAIL_TASK_QUEUE, heartbeatsTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** `gone`: the mail was deleted with its agent. */
+/** `gone` if the mail was deleted with its agent. */
 export type EmailEnd = EmailStatus | 'gone';
 
-/** Answers an e-mail by a turn of its agent: reads the mail, asks the agent once, and sends the answer. */
+/** Answers an e-mail by a turn of its agent: reads the mail, sends the question once, and sends the answer. */
 export async function answerEmail(id: string): Promise<EmailEnd> {
   const records = proxyRecords<EmailRecordActivities>();
   const { readEmail, sendEmailAnswer } = proxyActivities<EmailActivities>({
@@ -23,7 +23,7 @@ export async function answerEmail(id: string): Promise<EmailEnd> {
   const step = await unlessFailed(readEmail(id));
   if (step && step.status !== 'asking' && step.status !== 'answering') return step.status;
   if (step?.status === 'asking') await ask(step.mail, records);
-  // The row says whether there is an answer: the end of the turn may have been lost on the way.
+  // The row decides whether there is an answer: the report of the turn's end may have been lost.
   const status = step && (await unlessFailed(sendEmailAnswer(id)));
   return status ?? (await records.giveUpEmail(id)) ?? 'gone';
 }

@@ -6,7 +6,7 @@ import { containersTaskQueue, startsTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** Ports, each with its subnet, that are tried if they are taken on the host. */
+/** Maximum number of ports, each with its subnet, that are tried while they are in use on the host. */
 const MAX_PLACES = 20;
 
 export interface BringUpOptions {
@@ -25,7 +25,7 @@ export async function bringUp(agent: AgentRef, options: BringUpOptions = {}): Pr
   await awaitRunning(agent);
 }
 
-/** Starts an agent after Docker's outage. Existing containers are only started: all agents return at once. */
+/** Starts an agent after Docker's outage. Existing containers are only started, so that all agents return soon. */
 export async function bringBack(agent: AgentRef): Promise<void> {
   const taskQueue = startsTaskQueue(agent.host);
   const starts = proxyActivities<StartActivities>({ ...retries.endlessAgentStart, taskQueue });
@@ -44,8 +44,8 @@ async function awaitRunning(agent: AgentRef): Promise<void> {
 }
 
 /**
- * Creates the missing parts of an agent's container and starts it, on the next port if one or its subnet is
- * taken. Undoes nothing on failure. Returns the container's uptime in milliseconds.
+ * Creates the missing parts of an agent's container and starts it, on the next port if a port or its subnet
+ * is in use. Undoes nothing on failure. Returns the container's uptime in milliseconds.
  */
 export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Promise<number> {
   const taskQueue = containersTaskQueue(agent.host);
@@ -81,7 +81,7 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
       log.warn(`${taken} is taken on the host`, { port });
       await docker.removeContainer(agent);
       await docker.removeNetwork(agent);
-      // Docker lists all subnets in use at once; ports must be tried.
+      // Docker lists all subnets in use; ports must be tried.
       const passedOver = taken === 'subnet' ? await docker.takenPlaces(agent) : [];
       port = await record.reservePort(agent, port, passedOver);
     }

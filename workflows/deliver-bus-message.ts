@@ -6,8 +6,8 @@ import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
 /**
- * Gives a message of the bus to its service and to the recipient's webhook, by the id of its row. The message is
- * dead when a day of attempts has ended.
+ * Delivers a message of the bus to its service and to the recipient's webhook, by the id of its row. After a
+ * day of failed attempts the message is dead.
  */
 export async function deliverBusMessage(id: string): Promise<BusOutcome> {
   const records = proxyRecords<BusRecordActivities>();

@@ -7,7 +7,7 @@ import { MEDIA_TASK_QUEUE } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** Milliseconds between two readings of the prediction, in case its report does not come. */
+/** Milliseconds between two readings of the prediction, in case its report is lost. */
 const POLL_MS = 30_000;
 
 const taskQueue = MEDIA_TASK_QUEUE;

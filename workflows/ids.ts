@@ -18,7 +18,10 @@ export const EMAIL_TASK_QUEUE = 'email';
 /** Deliveries of the bus; separate because slow receivers may block it. */
 export const BUS_TASK_QUEUE = 'bus';
 
-/** Calls of the provider of videos, on workers with the folder of media; separate because files take long. */
+/**
+ * Calls of the video provider, on workers with the folder of media; separate because transfers of files
+ * are slow.
+ */
 export const MEDIA_TASK_QUEUE = 'media';
 
 /** Payments on chains; only this queue's worker has the operator's key. */

@@ -48,13 +48,13 @@ export class KeptStopped {
     if (!hasSignal && !isDue) return;
     const stopped = await this.#stop(provisioned);
     if (stopped?.isDone && isUnstopped) await this.#transitionTo('stopped', 'stopped', null);
-    // An agent that never ran has a failed provisioning, which gives the reason.
+    // An agent that never ran has a failed provisioning, which has the reason.
     if (stopped?.isDone === false && provisioned && !this.#isRefused) {
       await this.#transitionTo('running', 'stop_refused', stopped.reason);
     }
   }
 
-  /** Stops the agent, or undoes its provisioning; undefined if something more urgent came first. */
+  /** Stops the agent, or undoes its provisioning; undefined if a more urgent request arrived first. */
   async #stop(provisioned: boolean): Promise<Stopped | undefined> {
     try {
       return await interruptible(

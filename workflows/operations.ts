@@ -56,10 +56,10 @@ interface CompletedOperation {
   readonly outcome: Outcome;
 }
 
-/** Attempts to record an operation's end before it is left to recovery. */
+/** Maximum number of attempts to record an operation's end before it is left to recovery. */
 const MAX_ENDINGS = 5;
 
-/** State of an agent that its watchdog does not hold. */
+/** State of an agent that its watchdog does not store. */
 type AgentState = Pick<SuperviseAgentInput, 'desired' | 'provisioned'>;
 
 /** Operations on one agent: admits them, and runs one at a time while the watchdog pauses. */
@@ -166,7 +166,7 @@ export class Operations {
       const answer = await this.#record.beginOperation(this.#agent, { id, kind, runId });
       isWithdrawn = answer === 'withdrawn';
     } catch (error) {
-      // The run of the operation will meet the same error and handle it.
+      // The run of the operation will get the same error and handle it.
       log.warn('an operation cannot begin yet', { kind, reason: failureReason(error) });
     }
     const place = this.#pending.indexOf(operation);

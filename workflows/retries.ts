@@ -8,8 +8,8 @@ export const REQUESTED: Priority = { priorityKey: 2 };
 
 /**
  * 20 s in all, because the worker holds the workflow that long. An attempt outlasts a statement
- * (`src/platform/database/database.ts`), so that no attempt overlaps another. Attempts are counted, too: the
- * SDK forgets the bound of all when it is reached in a pause.
+ * (`src/platform/database/database.ts`), so that no attempt overlaps another. The number of attempts is
+ * limited as well: the SDK ignores the limit of the whole time if it is reached during a pause.
  */
 export const records: LocalActivityOptions = {
   startToCloseTimeout: '20 seconds',
@@ -168,8 +168,8 @@ export const heartbeat: ActivityOptions = {
 };
 
 /**
- * A turn on behalf of an agent's owner: up to 10 minutes for its place, 10 for the answer and 5 for storage. It
- * is retried, because the activity asks the agent at most once.
+ * A turn on behalf of an agent's owner: up to 10 minutes in the queue, 10 for the answer and 5 for storage.
+ * Retries are safe, because the activity sends the question at most once.
  */
 export const ownerTurn: ActivityOptions = {
   scheduleToStartTimeout: '10 minutes',
@@ -289,7 +289,7 @@ export const videoCheck: ActivityOptions = {
   retry: { initialInterval: '1 second', maximumInterval: '10 seconds' },
 };
 
-/** The file of a video, of 10 minutes for each attempt. */
+/** The download of a video's file, with 10 minutes for each attempt. */
 export const videoFile: ActivityOptions = {
   startToCloseTimeout: '11 minutes',
   scheduleToCloseTimeout: '40 minutes',
@@ -297,7 +297,7 @@ export const videoFile: ActivityOptions = {
   retry: { initialInterval: '2 seconds', maximumInterval: '1 minute', maximumAttempts: 12 },
 };
 
-/** The end of a prediction that takes too long, for which its owner does not wait. */
+/** Ends a prediction that takes too long; its owner does not wait for that. */
 export const videoCancel: ActivityOptions = {
   startToCloseTimeout: '30 seconds',
   scheduleToCloseTimeout: '5 minutes',

@@ -15,10 +15,12 @@ export interface RunScheduledTaskInput {
   readonly setAt?: string;
 }
 
-/** `nothing`: no agent is to be asked; the row of the run, if there is one, has the reason. */
+/** `nothing` if no task is to be sent; the row of the run, if there is one, has the reason. */
 export type TaskRunEnd = 'answered' | 'skipped' | 'failed' | 'nothing';
 
-/** Runs a scheduled task: stores the run, under this workflow's id, and then asks the agent once. */
+/**
+ * Runs a scheduled task: stores the run, under this workflow's id, and then sends the task to the agent once.
+ */
 export async function runScheduledTask({
   setAt,
   taskId,

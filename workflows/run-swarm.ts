@@ -15,15 +15,16 @@ import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 import { cancelSwarm } from './run-swarm-messages.js';
 
-/** Members of a parallel swarm that are asked at a time. */
+/** Maximum number of members of a parallel swarm that work at a time. */
 const AT_ONCE = 8;
 
-/** Rounds in one run: a retry may begin before the run of the round before has closed. */
+/** Maximum number of rounds in one run: a retry may begin before the run of the round before has closed. */
 const MAX_ROUNDS = 10;
 
 /**
- * Carries out a swarm, by the id of its row: asks its members, and has the coordinator merge the answers. All
- * texts are in rows, so a new run continues with the rest. Returns the swarm's status after the last round.
+ * Runs a swarm, by the id of its row: sends the question to its members, and has the coordinator merge the
+ * answers. All texts are in rows, so a new run continues with the rest. Returns the swarm's status after the
+ * last round.
  */
 export async function runSwarm(id: string): Promise<SwarmStatus | undefined> {
   const records = proxyRecords<SwarmRecordActivities>();
@@ -68,7 +69,7 @@ export async function runSwarm(id: string): Promise<SwarmStatus | undefined> {
     if (round.merge && done > 0 && !isOver()) await ask(round.merge);
   }
 
-  /** Asks an agent on its host; a turn that the host does not carry out ends as lost. */
+  /** Sends a question to an agent on its host; a turn that the host does not run ends as lost. */
   async function ask(turn: SwarmTurn): Promise<TurnEnd['kind']> {
     const { agentId, host, userId } = turn.agent;
     const { askSwarmAgent } = proxyActivities<SwarmTurnActivities>({

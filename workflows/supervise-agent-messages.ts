@@ -70,8 +70,8 @@ export const dockerReturned = defineSignal<[DockerReturn]>('dockerReturned');
 export const openOperations = defineQuery<string[]>('openOperations');
 
 /**
- * Names the same operation in flight as its detail. A rejected Update, because rejections add no event:
- * clients may repeat a request a thousand times.
+ * Failure type; its detail is the id of the same operation in flight. The Update is rejected, because a
+ * rejection adds no event to the history: clients may repeat a request a thousand times.
  */
 export const OPERATION_UNDER_WAY = 'OperationUnderWay';
 

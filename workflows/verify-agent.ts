@@ -10,12 +10,15 @@ import { containersTaskQueue, PAYMENTS_TASK_QUEUE } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
-/** Verifications in one run: one that was cancelled may have a successor, which waits for this run. */
+/**
+ * Maximum number of verifications in one run: one that was cancelled may have a successor, which waits for
+ * this run.
+ */
 const MAX_ROUNDS = 10;
 
 /**
  * Carries out the open verification of an agent: measures on the agent's host, has the result attested, and
- * puts it in force. Returns the number of verifications that ended in it.
+ * makes it current. Returns the number of verifications that ended in it.
  */
 export async function verifyAgent(agentId: string): Promise<number> {
   const records = proxyRecords<VerificationRecordActivities>();
@@ -46,7 +49,7 @@ export async function verifyAgent(agentId: string): Promise<number> {
   }
 }
 
-/** Requests a signature. Without the process of payments there is none, and the next verification requests it. */
+/** Requests a signature. Without the payments process there is none, and the next verification requests it. */
 async function attested(id: string): Promise<void> {
   const { signAttestation } = proxyActivities<AttestationActivities>({
     ...retries.attestation,

@@ -248,7 +248,7 @@ export class Watchdog {
         return { ...seen, death: seen.death === 'oom' ? 'oom' : end.cause };
       }
       if (seen?.health === 'starting' && this.memory.state === 'running') {
-        // The container ended and was started by someone else.
+        // The container ended and was started outside of the platform.
         await this.#states.go('starting', end?.cause ?? 'unhealthy', seen.reason);
         return undefined;
       }
@@ -286,7 +286,7 @@ export class Watchdog {
     }
   }
 
-  /** Counts a crash; at the threshold the agent is left alone until a user or operator starts it. */
+  /** Counts a crash; at the threshold the agent is not repaired until a user or operator starts it. */
   async #crash(cause: WatchdogCause, reason: string | null): Promise<void> {
     const settings = await this.#record.watchdogSettings();
     const { crashes, isLoop } = countCrash(this.memory.crashes, Date.now(), settings);
@@ -381,7 +381,7 @@ export class Watchdog {
     }
   }
 
-  /** Leaves the agent alone until an operator gives it a memory. */
+  /** Leaves the agent as it is until an operator provides a memory. */
   async #loseMemory(reason: string | null): Promise<void> {
     await this.#states.go('crash_loop', 'memory_missing', reason);
   }

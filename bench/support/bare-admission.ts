@@ -8,7 +8,7 @@ import pg from 'pg';
 
 const [ownerUrl = ''] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: ownerUrl, max: 20 });
-// The owner of the tables sees all rows.
+// The owner of the tables has access to all rows.
 const SELECT = {
   name: 'select',
   text: 'SELECT user_id, password_hash FROM radio_streams WHERE id = $1',

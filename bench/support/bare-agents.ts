@@ -30,7 +30,7 @@ export interface BareRun {
   readonly total: number;
 }
 
-/** The baseline for the platform: dockerode alone brings up the same containers. */
+/** The baseline for the platform: bare dockerode brings up the same containers. */
 export class BareAgents {
   /** Ports of the created containers by id. */
   readonly #made = new Map<string, number>();

@@ -1,4 +1,4 @@
-// The baseline for Icecast: one source and its listeners by `node:http` alone. A separate program, which sends its
+// The baseline for Icecast: one source and its listeners only by `node:http`. A separate program, which sends its
 // port to its parent.
 import http, { type ServerResponse } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';

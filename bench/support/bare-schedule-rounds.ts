@@ -31,7 +31,10 @@ export class BareSchedules {
     return new BareSchedules(client, child);
   }
 
-  /** Makes so many schedules due in one minute, and returns the runs a second until the last one has ended. */
+  /**
+   * Makes this number of schedules due in one minute, and returns the runs a second until the last one has
+   * ended.
+   */
   async measure(count: number): Promise<number> {
     const before = this.#ended;
     const { at, cron } = dueMinute(count);

@@ -6,7 +6,7 @@ import { within } from './within.js';
 /** Milliseconds that a program may take for its message, beyond the time of its load. */
 const MESSAGE_MS = 120_000;
 
-/** Milliseconds that a killed program may take to be gone. */
+/** Milliseconds that a killed program may take to end. */
 const GONE_MS = 10_000;
 
 /**

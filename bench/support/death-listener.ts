@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { LABEL } from '../../src/docker/containers/container-spec.js';
 
-/** The baseline for the detection of a death: dockerode's event stream alone. */
+/** The baseline for the detection of a death: dockerode's bare event stream. */
 export class DeathListener {
   readonly #received = new Map<string, number[]>();
 

@@ -1,8 +1,11 @@
-/** Milliseconds that each schedule may take to be made, and that all may take to settle. */
+/** Milliseconds allowed for the creation of each schedule, and for all schedules to settle. */
 const EACH_MS = 60;
 const SETTLE_MS = 10_000;
 
-/** Milliseconds that a round may take beyond each schedule's share, of which the minute to wait for is one. */
+/**
+ * Milliseconds that a round may take in addition to each schedule's share; includes the wait for the next
+ * minute.
+ */
 const ROUND_MS = 180_000;
 const EACH_RUN_MS = 250;
 

@@ -11,7 +11,7 @@ const AGENTS = 5_000;
 
 let sent = 0;
 
-/** Events of the provider of e-mails: each is a mail of an owner to one of many agents. */
+/** Events of the e-mail provider: each is a mail of an owner to one of many agents. */
 export const emailEvents = {
   env: {
     EMAIL_API_KEY: 're_of_the_benchmark',

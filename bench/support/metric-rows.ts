@@ -75,7 +75,7 @@ const OF_READER = [
           now() - random() * interval '90 days', 1, 1, 1, 500 ${ofReader(CALLS)}`,
 ];
 
-/** Primary keys and indexes that are made again after the fill, which is much faster so. */
+/** Primary keys and indexes that are dropped before the fill and recreated after it, which is much faster. */
 const REMADE: readonly (readonly [table: string, keys: string, indexed: string])[] = [
   ['agent_samples', 'agent_id, at', 'at'],
   ['agent_sample_sums', 'agent_id, step, at', 'step, at'],

@@ -32,7 +32,7 @@ export interface PaidApi {
 }
 
 /**
- * Starts the API process alone, with a database and a chain but without workers and Temporal.
+ * Starts only the API process, with a database and a chain but without workers and Temporal.
  *
  * @param more variables that differ from this process's environment.
  */

@@ -79,7 +79,7 @@ export class BenchPlatform {
           ENCRYPTION_KEY: '',
           ...env,
         },
-        // A Ctrl-C in the terminal then reaches this process alone, which stops the platform in order.
+        // A Ctrl-C in the terminal then reaches only this process, which stops the platform in order.
         detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],
       },

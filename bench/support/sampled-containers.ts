@@ -21,7 +21,7 @@ export interface PassCost {
   readonly tookMs: number;
 }
 
-/** Starts containers that a meter takes for agents. */
+/** Starts containers that look like agents to a meter. */
 export async function startSampled(
   { docker, host }: BenchEngine,
   count: number,

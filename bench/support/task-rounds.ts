@@ -26,7 +26,7 @@ export class TaskRounds {
     this.#tasks = tasks;
   }
 
-  /** Gives the owner a plan, each agent its tokens, and each a task. */
+  /** Stores a plan for the owner, and tokens and a task for each agent. */
   static async open(
     database: Database,
     secrets: SecretBox,

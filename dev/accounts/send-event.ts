@@ -7,7 +7,7 @@ import { CLIENT_ID, issuerOf } from './stand-ins.js';
 const TIMEOUT_MS = 30_000;
 
 /**
- * Sends the platform a security event, signed like those of the stand-in identity provider.
+ * Sends a security event to the platform, signed like those of the stand-in identity provider.
  *
  * @param asked the event's type, the person's address at the provider, and a reason if any.
  * @throws StartFailure when the platform does not accept it.

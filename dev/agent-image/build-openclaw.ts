@@ -139,7 +139,7 @@ async function ensureArchive(
     options.log('putting the image together');
     const rootfs = await openClawRootfs(installed);
     await rootfs.writeTo(createWriteStream(draft));
-    // Renamed when complete: neither a crash nor two builds at once leave an incomplete archive.
+    // Renamed when complete: neither a crash nor two concurrent builds leave an incomplete archive.
     await rename(draft, archive);
     return archive;
   } finally {

@@ -39,7 +39,7 @@ export class Stranger {
     this.folder = path.join(place, 'work');
   }
 
-  /** Makes a stranger; remove it with `remove`. */
+  /** Creates a stranger; call `remove` at its end. */
   static async make(own: string): Promise<Stranger> {
     const place = await mkdtemp(path.join(placeOfStrangers(own), 'aps-image-'));
     await chmod(place, 0o711);
@@ -51,7 +51,7 @@ export class Stranger {
     return stranger;
   }
 
-  /** Gives the stranger a file or folder; allowed only before its first program runs. */
+  /** Transfers a file or folder to the stranger; allowed only before its first program runs. */
   async own(file: string): Promise<void> {
     if (this.#uid !== undefined) await chown(file, this.#uid, this.#uid);
   }

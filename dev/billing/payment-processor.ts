@@ -9,7 +9,7 @@ import { paymentPage, paymentsPage, portalPage } from './payment-pages.js';
 import { subscriptionCall } from './subscription-calls.js';
 import { StandInSubscriptions } from './subscriptions.js';
 
-/** Most checkouts and events in memory. */
+/** Maximum number of checkouts and events in memory. */
 const MAX_CHECKOUTS = 10_000;
 const MAX_EVENTS = 100_000;
 

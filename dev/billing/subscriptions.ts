@@ -8,7 +8,7 @@ import type {
 
 const MONTH_S = 30 * 86_400;
 
-/** Most objects of a kind in memory. */
+/** Maximum number of objects of a kind in memory. */
 const MAX_OBJECTS = 10_000;
 
 /** The stand-in that subscriptions belong to. */
@@ -44,7 +44,7 @@ export class StandInSubscriptions {
     return found;
   }
 
-  /** Makes a price from `unit_amount`, `currency` and the interval below a name of a form. */
+  /** Makes a price from a form's `unit_amount`, `currency` and interval, whose full names `at` returns. */
   addPrice(form: URLSearchParams, at = (name: string) => name): StandInPrice {
     const id = this.#parts.newId('price');
     const price: StandInPrice = {
@@ -113,7 +113,7 @@ export class StandInSubscriptions {
     this.#emitUpdate(subscription);
   }
 
-  /** Gives up collecting: the subscription is `unpaid`. */
+  /** Stops collecting payments: the subscription is `unpaid`. */
   giveUp(id: string): void {
     const subscription = StandInSubscriptions.of(this.all, id);
     subscription.status = 'unpaid';

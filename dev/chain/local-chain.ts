@@ -39,7 +39,7 @@ const [TREASURY, OPERATOR] = [anvilKey(FUNDED), anvilKey(FUNDED + 1)];
 /** A million tokens, for the operator's fees. */
 const OPERATOR_MONEY = 1_000_000_000_000n;
 
-/** More gas than any of these transactions takes. */
+/** More gas than any of these transactions needs. */
 const GAS = 20_000_000n;
 const MINED_TIMEOUT_MS = 60_000;
 

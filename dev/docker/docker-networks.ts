@@ -27,7 +27,7 @@ async function forgetThoseIn(file: string): Promise<void> {
   // Docker's file may be damaged, so bridge names are searched as text.
   const names = written.match(/(?<="BridgeName":")(?!docker0")[^"\s/]{1,15}(?=")/g) ?? [];
   for (const bridge of new Set(names)) {
-    // The bridge is gone, or was never made.
+    // The bridge was removed or never created.
     await run('ip', ['link', 'delete', bridge], { timeout: 10_000 }).catch(() => undefined);
   }
   await rm(file);

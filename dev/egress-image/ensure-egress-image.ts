@@ -43,10 +43,10 @@ export class EgressImageError extends Error {
 }
 
 /**
- * Puts the image of the egress helpers on the Docker host: made of this machine's own programs, or where
- * they do not run there, built from the Dockerfile.
+ * Puts the image of the egress helpers on the Docker host: assembled from this machine's own programs, or
+ * built from the Dockerfile if those programs do not run there.
  *
- * @returns the image's id, since its name can come to mean another image.
+ * @returns the image's id, since its name may later refer to another image.
  * @throws EgressImageError
  */
 export async function ensureEgressImage(docker: Docker, name: string): Promise<string> {

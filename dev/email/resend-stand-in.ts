@@ -8,7 +8,7 @@ import { deliverEvent, signedEvent } from '../signed-webhooks.js';
 /** Name of the mail server that receives for the stand-in. */
 export const AUTHSERV_ID = 'mx.resend.test';
 
-/** Most mails in memory. */
+/** Maximum number of mails in memory. */
 const MAX_MAILS = 10_000;
 
 /** A mail that the stand-in sent. */
@@ -33,7 +33,7 @@ export interface StoredMail {
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** Takes the place of an answer; returns false for the usual answer. */
+/** Answers in place of the stand-in; returns false to keep the usual answer. */
 type Fault = (response: ServerResponse, call: string) => boolean;
 
 interface Options {
@@ -48,8 +48,8 @@ interface Options {
 type WrittenMail = Partial<StoredMail> & Pick<StoredMail, 'from' | 'to'>;
 
 /**
- * A loopback stand-in of Resend in its wire format. `POST /inbox` takes a mail to an agent, `GET /sent` returns the
- * answers; both are for developers, and no mail leaves the machine.
+ * A loopback stand-in of Resend in its wire format. `POST /inbox` accepts a mail to an agent, `GET /sent`
+ * returns the answers; both are for developers, and no mail leaves the machine.
  */
 export class ResendStandIn {
   readonly mails = new Map<string, StoredMail>();
@@ -58,9 +58,9 @@ export class ResendStandIn {
   readonly calls: string[] = [];
   readonly apiKey = `re_${randomBytes(16).toString('hex')}`;
   readonly secret = `whsec_${randomBytes(24).toString('base64')}`;
-  /** Before the call has its effect. */
+  /** Runs before the call takes effect. */
   fault: Fault = () => false;
-  /** After the call had its effect, in place of its answer. */
+  /** Runs after the call took effect, in place of its answer. */
   loss: Fault = () => false;
   readonly #byKey = new Map<string, { readonly body: string; readonly id: string }>();
   readonly #server = createServer((request, response) => void this.#answer(request, response));
@@ -153,7 +153,7 @@ export class ResendStandIn {
     this.#send(response, call, String(key), body);
   }
 
-  /** Takes a mail of a developer, and delivers its event. */
+  /** Accepts a mail of a developer, and delivers its event. */
   #write(response: ServerResponse, body: unknown): void {
     const { from, to, ...mail } = (body ?? {}) as Record<string, unknown>;
     if (typeof from !== 'string' || typeof to !== 'string') {

@@ -5,7 +5,7 @@ import { exitCodeOf } from './run.js';
 
 const execute = promisify(execFile); // Not `run`: processes are inspected during the shutdown too.
 
-/** A process that this launcher started: its pid alone could by now be another program's. */
+/** A process that this launcher started: a pid could by now be another program's. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** The time of its start, in the operating system's format. */

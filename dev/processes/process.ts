@@ -120,7 +120,7 @@ export async function killAll(): Promise<void> {
   await Promise.all([...runningProcesses].map((running) => running.stop(0)));
 }
 
-/** Takes over a process that an earlier start had started. */
+/** Adopts a process that an earlier start had started. */
 export function adoptProcess(recorded: ProcessRecord, name: string, runDir: string): ServerProcess {
   const logFile = path.join(runDir, `${name}.log`);
   const stopBounding = keepBounded(logFile);
@@ -194,7 +194,7 @@ export async function readRecord(runDir: string, name: string): Promise<ProcessR
   }
 }
 
-/** Ends a process that is not a child of this one, and waits until it is gone. */
+/** Ends a process that is not a child of this one, and waits for its end. */
 export async function endProcess(
   recorded: ProcessIdentity,
   signal: NodeJS.Signals,

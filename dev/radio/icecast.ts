@@ -91,7 +91,7 @@ export async function startIcecast(options: IcecastOptions): Promise<RunningIcec
   );
 }
 
-/** Returns true once the address answers, whatever the status. */
+/** Returns true once the address answers, regardless of the status. */
 function answers(url: string): Promise<true | undefined> {
   return new Promise((resolve) => {
     const request = http.get(url, { agent: false, timeout: 1_000 }, (response) => {

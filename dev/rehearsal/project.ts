@@ -30,7 +30,7 @@ export function servicesOf(printed: unknown): Readonly<Record<string, Service>> 
   return project.parse(undoubled).services;
 }
 
-/** Returns the names of jobs: others wait for their end. */
+/** Returns the names of jobs: services whose end other services await. */
 export function jobsOf(services: Readonly<Record<string, Service>>): ReadonlySet<string> {
   return new Set(
     Object.values(services).flatMap(({ depends_on: dependencies }) =>

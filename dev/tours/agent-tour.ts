@@ -49,7 +49,7 @@ export class AgentTour {
     this.#visitor = visitor;
   }
 
-  /** Runs the tour; each tour of an installation is another person's. @throws StartFailure */
+  /** Runs the tour; each tour of an installation registers a new person. @throws StartFailure */
   async go(): Promise<void> {
     const [terminal, user] = [this.#terminal, this.#user];
     user.introduce();

@@ -52,7 +52,7 @@ export class MoneyTour {
     this.#user = new TourUser(facts, this.#terminal);
   }
 
-  /** Runs the tour; each tour of an installation is another person's. @throws StartFailure */
+  /** Runs the tour; each tour of an installation registers a new person. @throws StartFailure */
   async go(parts: readonly Part[] = PARTS): Promise<void> {
     const { chain } = this.#facts;
     say(`The account ${this.#payer.address} of ${chain.network} at ${chain.rpcUrl} pays.`);

@@ -18,12 +18,15 @@ const PROGRESS = 100;
 /** Number of loopback addresses, each of which counts as a client: a client may send 100 requests a minute. */
 const CLIENTS = 15;
 
-/** Most failed purchases, for example on an overloaded machine, and milliseconds of the pause after each. */
+/**
+ * Maximum number of failed purchases (for example on an overloaded machine), and the pause after each in
+ * milliseconds.
+ */
 const MOST_FAILED = 10;
 const FAILED_MS = 1_000;
 
 /**
- * Most requests to open a session, and seconds between them: each waits for a while, and is then answered
+ * Maximum number of requests to open a session, and seconds between them: each waits for a while, and is then answered
  * with a request to retry.
  */
 const OPENING_TRIES = 10;

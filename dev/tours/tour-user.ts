@@ -15,7 +15,7 @@ export interface PlatformFacts {
   readonly internalApiKey: string;
   /** The file from which a shell reads the key, if the platform stays. */
   readonly secretsFile?: string;
-  /** Name of a browser, which a platform of production asks of whoever registers. */
+  /** User agent of a browser, which registration requires in production. */
   readonly userAgent?: string;
 }
 
@@ -33,7 +33,7 @@ export class TourUser {
   readonly #variable: string;
   #cookie = '';
 
-  /** @param variable the shell variable that stands for the session's cookie on the screen. */
+  /** @param variable the shell variable shown in place of the session's cookie. */
   constructor(facts: PlatformFacts, terminal: Terminal, variable = 'COOKIE') {
     this.#facts = facts;
     this.#terminal = terminal;
@@ -41,7 +41,7 @@ export class TourUser {
     terminal.hide('INTERNAL_API_KEY', facts.internalApiKey);
   }
 
-  /** Says how a shell sends the shown requests again. */
+  /** Prints how a shell sends the shown requests again. */
   introduce(): void {
     const { secretsFile } = this.#facts;
     if (secretsFile === undefined) return;

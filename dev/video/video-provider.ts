@@ -12,7 +12,7 @@ import { projectRoot } from '../root.js';
 /** Milliseconds for the second half of a slow file. */
 const SLOW_MS = 1_500;
 
-/** Most predictions in memory. */
+/** Maximum number of predictions in memory. */
 const MAX_PREDICTIONS = 10_000;
 
 export interface StandInPrediction {

@@ -54,7 +54,7 @@ async function closedLoop(): Promise<void> {
   await Promise.all(Array.from({ length: order.connections }, askOn));
 }
 
-/** Sends requests on schedule, however long answers take; a request's time counts from its scheduled moment. */
+/** Sends requests on schedule, however long answers take; a request's time counts from its scheduled start. */
 async function openLoop(rate: number): Promise<void> {
   const free: BareConnection[] = [];
   const waiting: number[] = [];

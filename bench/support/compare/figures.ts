@@ -11,7 +11,7 @@ export interface Figure {
   readonly kind: 'CPU' | 'rate' | 'other';
 }
 
-/** Columns that are no measurements of their own: targets, ratios, and the CPU of the load generator. */
+/** Columns that are not measurements themselves: targets, ratios, and the CPU of the load generator. */
 const DERIVED = /^aim\b|share of|\bover\b|ratio|the load's/;
 /** A number, or a sum with its parts: `142 (api 100, PostgreSQL 42)`. */
 const CELL = /^(\d+(?:\.\d+)?)(?: \((.+)\))?$/;

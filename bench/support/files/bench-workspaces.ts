@@ -19,7 +19,7 @@ export interface BenchWorkspaces {
 
 const FILES_A_FOLDER = 100;
 
-/** Returns a CommonJS script for Node that fills a folder, so that both places are filled alike. */
+/** Returns a CommonJS script for Node that fills a folder, so that both places have the same files. */
 export const fillScript = (folder: string, files: number): string => `
 const fs = require('fs');
 for (let from = 0; from < ${files}; from += ${FILES_A_FOLDER}) {

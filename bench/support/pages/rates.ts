@@ -92,7 +92,7 @@ export async function printRates(
       await reader.readAll([{ url: address, bytes, html: decodeText(bytes, undefined) }]);
       return true;
     };
-    // One right after the other, so that other load on the machine affects both alike.
+    // Sent directly after each other, so that other load on the machine affects both equally.
     const [own, its] = [await rateOf(1, askFor('read')), await rateOf(1, read)];
     const rates = [own, its].map(({ perSecond }) => figure(perSecond));
     const ratio = figure(own.perSecond / its.perSecond);
@@ -150,7 +150,7 @@ async function startSite(pages: readonly LabelledPage[], atEnd: AtEnd): Promise<
   return message;
 }
 
-/** Starts the summarizer alone, as `npm run summarizer` does. */
+/** Starts only the summarizer, as `npm run summarizer` does. */
 async function startSummarizer(atEnd: AtEnd): Promise<{ pid: number; url: string }> {
   const child = spawn(process.execPath, [builtProgram('api', 'summarizer', 'main.js')], {
     env: {
