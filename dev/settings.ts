@@ -17,12 +17,12 @@ export const launcherSettings = area(
     manageDocker: variable(
       'MANAGE_DOCKER',
       choice('auto', 'never').prefault('auto'),
-      '`never`: install and start no Docker, only use one that answers',
+      '`never`: only a running Docker is used; none is installed or started',
     ),
     manageIcecast: variable(
       'MANAGE_ICECAST',
       choice('auto', 'never').prefault('auto'),
-      '`never`: install and start no Icecast, so that radio needs `RADIO_ICECAST_URL`',
+      '`never`: no Icecast is installed or started, so that the radio needs `RADIO_ICECAST_URL`',
     ),
     temporalCli: variable('TEMPORAL_CLI_PATH', text.optional(), "Temporal's CLI", {
       whenUnset: 'found or fetched',

@@ -57,23 +57,23 @@ export const billingSettings = area(
       'PAYPROC_SECRET_KEY',
       text.optional(),
       `secret key of the platform's account at the payment processor (Stripe); \`${LOCAL_KEY}\` makes \`npm start\` start a stand-in for it`,
-      { secret: true, whenUnset: 'no credits and no plans are sold' },
+      { secret: true, whenUnset: 'credits and plans are not sold' },
     ),
     webhookSecrets: variable(
       'PAYPROC_WEBHOOK_SECRET',
       secrets.optional(),
       'signing secret of the webhook at `POST /api/wallet/top-up`; the old and the new one, separated by a comma, while the secret is changed',
-      { secret: true, whenUnset: 'no credits and no plans are sold' },
+      { secret: true, whenUnset: 'credits and plans are not sold' },
     ),
     resaleDelayMs: variable(
       'CREDITS_RESALE_DELAY',
       duration.prefault('24h'),
-      'age of a payment from which its credits buy what others are paid for (`x402`): a young payment may still be disputed',
+      'minimum age of a payment before its credits may buy actions that pay a third party (`x402`): a recent payment may still be disputed',
     ),
     graceDays: variable(
       'PAYPROC_GRACE_DAYS',
       count({ least: 0, most: 60 }).prefault('7'),
-      'days for which an unpaid plan still holds, from the start of the unpaid period',
+      'days for which an unpaid plan stays valid, from the start of the unpaid period',
     ),
     prices: {
       'credits-500': price('credits-500'),
@@ -105,9 +105,7 @@ export const billingSettings = area(
         ]
       : []),
     ...(secretKey !== undefined && secretKey !== LOCAL_KEY && webhookSecrets === undefined
-      ? [
-          'PAYPROC_WEBHOOK_SECRET is missing: without it payments are not noticed, and credited to nobody',
-        ]
+      ? ['PAYPROC_WEBHOOK_SECRET is missing: without it payments are neither noticed nor credited']
       : []),
   ],
 );

@@ -9,7 +9,7 @@ export const feedSettings = area(
     file: variable(
       'DATAFEEDS_FILE',
       text.optional(),
-      'the file with the feeds that users read, in the form of the shipped one',
+      'file with the feeds that users read, in the format of the shipped file',
       { whenUnset: `the shipped \`${SHIPPED_FEEDS}\`` },
     ),
   }),

@@ -9,12 +9,12 @@ export const x402Settings = area('Payments by the x402 gateway', ({ production }
   daily: variable(
     'X402_PAY_DAILY',
     amount.prefault(production ? '0' : '500.00'),
-    'most that one user may pay on a UTC day by `pay` of `POST /api/x402`, in US dollars, since the x402 gateway may charge the operator; with `0` here or in `X402_PAY_DAILY_TOTAL`, `pay` is off',
+    'maximum US dollars that one user may pay per UTC day by `pay` of `POST /api/x402`, since the x402 gateway may charge the operator; `0` here or in `X402_PAY_DAILY_TOTAL` disables `pay`',
   ),
   dailyTotal: variable(
     'X402_PAY_DAILY_TOTAL',
     amount.prefault(production ? '0' : '2000.00'),
-    'most that all users together may pay; when it is reached, operators are notified once a day',
+    'maximum US dollars that all users together may pay per UTC day; when it is reached, operators are notified once a day',
   ),
 }));
 

@@ -9,7 +9,7 @@ export const notificationSettings = area(
       botToken: variable(
         'TELEGRAM_BOT_TOKEN',
         textMatching(/^\d+:[\w-]+$/, 'like 123456:abc, as BotFather gives it').optional(),
-        'token of the bot that notifies operators of agents in trouble; requires the chat id',
+        'token of the bot that notifies operators; requires `TELEGRAM_ADMIN_CHAT_ID`',
         { secret: true },
       ),
       chatId: variable(
@@ -26,7 +26,7 @@ export const notificationSettings = area(
     discordWebhookUrl: variable(
       'DISCORD_WEBHOOK_URL',
       address(mode, 'http', 'https').optional(),
-      'webhook that also notifies operators',
+      'Discord webhook that also notifies operators',
       { secret: true },
     ),
   }),

@@ -8,7 +8,7 @@ const secret = textMatching(
   'at least 32 printable characters without blanks (openssl rand -hex 32)',
 );
 
-const MADE = '`npm start` makes one for its own Icecast';
+const MADE = '`npm start` generates one for its own Icecast';
 
 export const radioSettings = area(
   'Radio',
@@ -16,25 +16,25 @@ export const radioSettings = area(
     icecastUrl: variable(
       'RADIO_ICECAST_URL',
       address(mode, 'http', 'https').optional(),
-      'where the platform reaches Icecast',
+      'address at which the platform reaches Icecast',
       { whenUnset: 'no radio; `npm start` runs an Icecast of its own' },
     ),
     adminPassword: variable(
       'RADIO_ADMIN_PASSWORD',
       secret.optional(),
-      "the password of Icecast's user `admin`; required with `RADIO_ICECAST_URL`",
+      'password of the user `admin` of Icecast; required with `RADIO_ICECAST_URL`',
       { secret: true, whenUnset: MADE },
     ),
     authSecret: variable(
       'RADIO_AUTH_SECRET',
       secret.optional(),
-      'the password of Icecast at `POST /api/radio/authorize`; required with `RADIO_ICECAST_URL`',
+      'password that Icecast sends to `POST /api/radio/authorize`; required with `RADIO_ICECAST_URL`',
       { secret: true, whenUnset: MADE },
     ),
     publicUrl: variable(
       'RADIO_PUBLIC_URL',
       address(mode, 'http', 'https').optional(),
-      'where sources and players reach Icecast; in production with a host name of its own',
+      'address at which sources and players reach Icecast; in production with a host name of its own',
       { whenUnset: '`RADIO_ICECAST_URL`' },
     ),
   }),

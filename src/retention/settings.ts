@@ -21,7 +21,7 @@ export const retentionSettings = area('Retention', () => ({
   operations: variable(
     'RETENTION_OPERATIONS',
     days(7).prefault('90d'),
-    "agents' operations, runs of tasks and swarms that have ended, settled e-mails without their texts, videos without a file, verifications no longer in force, and replaced versions of skills",
+    "agents' operations, runs of tasks and swarms that have ended, settled e-mails without their texts, videos without a file, verifications no longer valid, and replaced versions of skills",
   ),
   transitions: variable(
     'RETENTION_TRANSITIONS',
@@ -32,7 +32,7 @@ export const retentionSettings = area('Retention', () => ({
   events: variable(
     'RETENTION_EVENTS',
     days(7).prefault('365d'),
-    "agents' events, from their date on",
+    'events of agents, counted from their date',
   ),
   bus: variable(
     'RETENTION_BUS',
@@ -43,12 +43,12 @@ export const retentionSettings = area('Retention', () => ({
   usage: variable(
     'RETENTION_USAGE',
     days(35).prefault('90d'),
-    'single AI calls; the sums of each day stay',
+    'single AI calls; the sums of each day are kept',
   ),
   audit: variable(
     'RETENTION_AUDIT',
     days(90).prefault('365d'),
-    "the audit log, and which of the identity provider's security events have come, of which older ones are refused",
+    'audit log, and received security events of the identity provider, older ones of which are refused',
   ),
   // The check of the ledger compares fees and payouts of the last 60 days with their payments.
   payments: variable(

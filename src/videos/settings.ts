@@ -22,11 +22,11 @@ export const videoSettings = area(
     apiToken: variable(
       'VIDEO_API_TOKEN',
       text.optional(),
-      `token of the platform's account at the provider of videos; \`${LOCAL_TOKEN}\` makes \`npm start\` start a stand-in for it`,
-      { secret: true, whenUnset: 'no videos are made' },
+      `token of the platform's account at the video provider; \`${LOCAL_TOKEN}\` makes \`npm start\` start a stand-in for it`,
+      { secret: true, whenUnset: 'videos are not available' },
     ),
     model: variable('VIDEO_MODEL', modelName.optional(), 'model that makes the videos', {
-      whenUnset: 'no videos are made',
+      whenUnset: 'videos are not available',
     }),
     webhookSecrets: variable(
       'VIDEO_WEBHOOK_SECRET',
@@ -37,7 +37,7 @@ export const videoSettings = area(
     dailyTotal: variable(
       'VIDEO_DAILY_TOTAL',
       count({ least: 1, most: 1_000_000 }).prefault('200'),
-      'most videos of all users on a UTC day, since the operator pays for each; when it is reached, operators are notified once a day',
+      'maximum number of videos of all users per UTC day, since the operator pays for each; when it is reached, operators are notified once a day',
     ),
     mediaRoot: variable(
       'MEDIA_ROOT',
@@ -48,7 +48,7 @@ export const videoSettings = area(
     mediaLimit: variable(
       'MEDIA_LIMIT',
       size.prefault('20g'),
-      'most bytes of all videos; the oldest is deleted for a new one',
+      'maximum total size of all videos; the oldest is deleted for a new one',
     ),
   }),
   undefined,

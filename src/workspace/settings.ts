@@ -5,7 +5,7 @@ export const workspaceSettings = area('File explorer', () => ({
   root: variable(
     'WORKSPACE_ROOT',
     text.optional(),
-    'the folder whose files operators read, write and commit; one API process has it',
+    'folder whose files operators read, write and commit; only one API process may use it',
     { whenUnset: '`workspace` in `DATA_DIR`' },
   ),
 }));

@@ -18,7 +18,7 @@ test('lists name, value, default in development and production, and meaning', ()
     '`WATCHDOG_CHECK_INTERVAL`',
     'a positive number of seconds, or like 500ms, 120s, 5m or 1h',
     '`120s`',
-    'between two checks of a healthy agent',
+    'interval between two checks of a healthy agent',
   ]);
   expect(cells('ENCRYPTION_KEY')?.slice(1, 3)).toEqual([
     'secret: 32 bytes in base64 (openssl rand -base64 32)',
@@ -26,5 +26,5 @@ test('lists name, value, default in development and production, and meaning', ()
   ]);
   expect(cells('INTERNAL_API_KEY')?.[2]).toBe('none; in production required');
   expect(cells('BOT_DETECTION')?.[2]).toBe('`false`; in production `true`');
-  expect(cells('AGENT_HOST_CAPACITY')?.[2]).toBe("by the memory of Docker's machine");
+  expect(cells('AGENT_HOST_CAPACITY')?.[2]).toBe('derived from the memory of the machine');
 });

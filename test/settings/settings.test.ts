@@ -274,7 +274,7 @@ describe('settings from the environment', () => {
     ]);
   });
 
-  test('gives agents no address in production without AGENT_DOMAIN, and one of its own with it', () => {
+  test('agents have no address in production without AGENT_DOMAIN, and one each with it', () => {
     const agentsAt = (env: Record<string, string>) =>
       loadSettings({ ...NEEDED, ...PRODUCTION, ...env }).http.agentsAt;
     expect(agentsAt({})).toBeUndefined();
@@ -417,7 +417,7 @@ describe('settings from the environment', () => {
     }
   });
 
-  test('configures a provider by a key or by an address alone', () => {
+  test('configures a provider by only a key or only an address', () => {
     const { ai } = loadSettings({
       ...NEEDED,
       GROQ_API_KEY: 'key',

@@ -15,27 +15,27 @@ export const accountSettings = area(
     adminEmails: variable(
       'ADMIN_EMAILS',
       emails.prefault(''),
-      'admins by their verified address or by the link that `scripts/admin-links.js` prints; if empty outside production, the first account becomes the admin',
+      'addresses of administrators; each becomes one with its verified address, or by the link that `scripts/admin-links.js` prints; if empty outside production, the first account becomes the administrator',
     ),
     sessionCookieSecure: variable(
       'SESSION_COOKIE_SECURE',
       boolean.prefault(String(production)),
-      'limit session cookies to HTTPS',
+      '`true`: browsers send session cookies only over HTTPS',
     ),
     stepUpMaxAgeMs: variable(
       'STEP_UP_MAX_AGE',
       duration.prefault('10m'),
-      'how long after signing in one can do what is dangerous, such as linking and unlinking ways to sign in',
+      'time after a sign-in in which a session may make sensitive changes, such as linking and unlinking sign-in methods',
     ),
     creditsGrantedADay: variable(
       'CREDITS_GRANTED_A_DAY',
       amount.prefault('20.00'),
-      'most US dollars of credits that referrals grant on a UTC day, over all accounts; beyond it operators are notified once',
+      'maximum credits in US dollars that referrals grant on a UTC day, over all accounts; when it is reached, operators are notified once',
     ),
     botDetection: variable(
       'BOT_DETECTION',
       boolean.prefault(String(production)),
-      'block registrations by bots',
+      '`true`: registrations by bots are blocked',
     ),
   }),
   (values, { production }) => ({

@@ -8,8 +8,8 @@ export const mailSettings = area(
     smtpUrl: variable(
       'SMTP_URL',
       address(mode, 'smtp', 'smtps').optional(),
-      'the server that takes our mail, with user and password in the address; `smtp` demands STARTTLS of a server beyond this machine, unless `?requireTLS=false` says otherwise',
-      { secret: true, whenUnset: 'none: the log; in production no mail' },
+      'mail server that sends the mails of the platform, with user and password in the address; with `smtp`, a server on another machine must support STARTTLS unless the address has `?requireTLS=false`',
+      { secret: true, whenUnset: 'none: mails are logged; in production, no mail is sent' },
     ),
     from: variable(
       'MAIL_FROM',

@@ -5,7 +5,7 @@ export const cloneSettings = area('Clones', ({ production }) => ({
   payerProof: variable(
     'CLONE_PAYER_PROOF',
     choice('linked', 'required').prefault(production ? 'required' : 'linked'),
-    'proof of the payer, since payments are public: `linked`: the payer is a linked wallet, or the user has none; `required`: the payer is a linked wallet, or signs',
+    'required proof that the user made the payment, since payments are public: `linked`: the payer is a linked wallet, or the user has no linked wallet; `required`: the payer is a linked wallet, or signs the request',
   ),
 }));
 

@@ -44,18 +44,18 @@ export const hostSettings = area(
     workerRoles: variable(
       'WORKER_ROLES',
       workerRoles.prefault(WORKER_ROLES.join()),
-      'the tasks of a worker: `workflows` runs workflows and starts due work, without Docker; `host` operates the Docker host beside it',
+      'roles of a worker: `workflows` runs workflows and starts due work, without Docker; `host` operates the Docker host on its machine',
     ),
     listen: variable(
       'HOST_LISTEN',
       listenAddress.optional(),
-      "address a worker listens on to serve its host's chat, logs, statistics and files to API processes elsewhere",
-      { whenUnset: 'not at all' },
+      'listen address of a worker for API processes on other machines, which use it for the chat, logs, statistics and files of the agents of its host',
+      { whenUnset: 'the worker does not listen' },
     ),
     url: variable(
       'HOST_URL',
       switchedAddress('http', 'https').optional(),
-      'address at which those processes reach the worker',
+      'address at which API processes on other machines reach the worker',
       {
         whenUnset: 'from `HOST_LISTEN`',
       },
@@ -63,20 +63,22 @@ export const hostSettings = area(
     certificate: variable(
       'HOST_TLS_CERT',
       certificate.optional(),
-      'certificate by which a worker serves its host, for the name in `HOST_URL`, mostly as `HOST_TLS_CERT_FILE`',
-      { whenUnset: 'without TLS, as behind a proxy that ends it' },
+      'TLS certificate of the listener at `HOST_LISTEN`, for the name in `HOST_URL`; usually set as `HOST_TLS_CERT_FILE`',
+      { whenUnset: 'no TLS, for example behind a proxy that terminates TLS' },
     ),
-    key: variable('HOST_TLS_KEY', privateKey.optional(), 'its key', { secret: true }),
+    key: variable('HOST_TLS_KEY', privateKey.optional(), 'key of `HOST_TLS_CERT`', {
+      secret: true,
+    }),
     ca: variable(
       'HOST_TLS_CA',
       certificate.optional(),
-      "certificate of the authority that API processes trust for hosts' workers",
+      'CA certificate that API processes trust for the workers of hosts',
       { whenUnset: "Node's usual ones" },
     ),
     tls: variable(
       'HOST_TLS',
       boolean.prefault('true'),
-      '`false`: in production `HOST_URL` may be `http` beyond this machine, because nobody else reaches that network',
+      '`false`: in production `HOST_URL` may be an `http` address on another machine; only for a network that no one else can reach',
     ),
   }),
   ({ ca, certificate: cert, key, listen, url, workerRoles: roles }) => ({

@@ -32,7 +32,7 @@ export const AGENT_RUNTIME_VERSION = '2026.9.6';
 const USUAL_HOST = 'local';
 
 const versionList = textAs(
-  'releases, separated by commas, each alone or with a digest like 2026.9.6@sha256:<64 hex digits>',
+  'releases, separated by commas, each with or without a digest like 2026.9.6@sha256:<64 hex digits>',
   (value): readonly RuntimeVersion[] | undefined => {
     const versions = entriesOf(value).map((entry) => {
       const [, version = '', digest] = /^([^@]+)(?:@(sha256:[0-9a-f]{64}))?$/.exec(entry) ?? [];
@@ -64,42 +64,42 @@ export const agentSettings = area(
     runtimeImage: variable(
       'AGENT_RUNTIME_IMAGE',
       text.optional(),
-      'the image of new agents, in production with its digest; without a registry it is on the engine, and never pulled',
+      'image of new agents, in production with its digest; an image without a registry must exist on the engine, and is never pulled',
       { whenUnset: "OpenClaw's, of that version" },
     ),
     runtimeVersion: variable(
       'AGENT_RUNTIME_VERSION',
       text.prefault(AGENT_RUNTIME_VERSION),
-      'the release of OpenClaw that new agents run',
+      'release of OpenClaw that new agents run',
     ),
     versions: variable(
       'AGENT_VERSIONS',
       versionList.prefault(''),
-      'releases that agents may be updated to beside that one, in production with their digests',
+      'further releases that agents may be updated to, in production with their digests',
       { whenUnset: 'none' },
     ),
     host: variable(
       'AGENT_HOST',
       label.optional(),
-      'the Docker host that a worker, or an API process, stands beside',
-      { whenUnset: '`local`; in production API processes stand beside none' },
+      'name of the Docker host on whose machine the worker or API process runs',
+      { whenUnset: '`local`; none for API processes in production' },
     ),
     hostCapacity: variable(
       'AGENT_HOST_CAPACITY',
       count({ least: 0, most: 65_535 }).optional(),
-      'most agents on that host; `0`: no new ones',
-      { whenUnset: "by the memory of Docker's machine" },
+      'maximum number of agents on the Docker host; `0`: no new agents',
+      { whenUnset: 'derived from the memory of the machine' },
     ),
     hostTakeover: variable(
       'AGENT_HOST_TAKEOVER',
       text.optional(),
-      'id of an engine gone for good, from which the name is taken',
+      'id of a permanently lost engine, from which this engine takes over the name of the host',
     ),
     startsAtOnce: variable(
       'AGENT_STARTS_AT_ONCE',
       count({ most: 1_000 }).optional(),
-      'agents of that host that are starting at a time, at most half of them of one owner',
-      { whenUnset: 'two for each core, four at least' },
+      'maximum number of agents of the host that start at a time; one owner gets at most half of them',
+      { whenUnset: 'two for each core, at least four' },
     ),
     portRange: variable(
       'AGENT_PORT_RANGE',
@@ -111,27 +111,32 @@ export const agentSettings = area(
       textAs('a /16 network like 10.231.0.0/16', (value) =>
         /^\d+\.\d+\.0\.0\/16$/.test(value) && isIPv4(value.slice(0, -3)) ? value : undefined,
       ).prefault('10.231.0.0/16'),
-      "out of which each agent's network takes a /28",
+      'network from which the network of each agent gets a /28',
     ),
     egress: variable(
       'AGENT_EGRESS',
       choice('guarded', 'open').prefault('guarded'),
-      '`open`: no rules keep agents from private networks and the host; you see to that',
+      '`guarded`: rules block access from agents to private networks and the host; `open`: no rules are set, so your own firewall must block such access',
     ),
     egressImage: variable(
       'AGENT_EGRESS_IMAGE',
       text.prefault(LOCAL_HELPER_IMAGE),
-      'the image that sets those rules, made by `dev/egress-image/Dockerfile`: in production a name with its digest, or the id of an image that was built on the Docker host; `npm start` makes one',
+      'image that sets the rules of `AGENT_EGRESS`, built from `dev/egress-image/Dockerfile`: in production a name with its digest, or the id of an image that was built on the Docker host; `npm start` builds one',
     ),
     egressAllow: variable(
       'AGENT_EGRESS_ALLOW',
       allowedNetworks.prefault(''),
-      "networks that agents may reach besides the public internet, also `10.1.2.3:5432`; the host's own addresses need a port",
+      'networks and addresses that agents may reach besides the public internet; addresses of the host itself need a port',
     ),
-    aiHost: variable('AGENT_AI_HOST', text.optional(), "listening address for agents' AI calls", {
-      whenUnset: "the containers' bridge",
-    }),
-    aiPort: variable('AGENT_AI_PORT', port.prefault('3002'), 'and its port'),
+    aiHost: variable(
+      'AGENT_AI_HOST',
+      text.optional(),
+      'listen address for the AI calls of agents',
+      {
+        whenUnset: "the containers' bridge",
+      },
+    ),
+    aiPort: variable('AGENT_AI_PORT', port.prefault('3002'), 'port for the AI calls of agents'),
     aiMetricsPort: variable(
       'AGENT_AI_METRICS_PORT',
       port.prefault('9466'),
@@ -146,12 +151,12 @@ export const agentSettings = area(
       checkIntervalMs: variable(
         'WATCHDOG_CHECK_INTERVAL',
         duration.prefault('120s'),
-        'between two checks of a healthy agent',
+        'interval between two checks of a healthy agent',
       ),
       degradedCheckIntervalMs: variable(
         'WATCHDOG_DEGRADED_CHECK_INTERVAL',
         duration.prefault('5s'),
-        'the same of one that is not well',
+        'interval between two checks of an agent that is not healthy',
       ),
       autoRepair: variable(
         'WATCHDOG_AUTO_REPAIR',
@@ -161,22 +166,22 @@ export const agentSettings = area(
       maxRepairAttempts: variable(
         'WATCHDOG_MAX_REPAIR_ATTEMPTS',
         count().prefault('2'),
-        'attempts before an agent is left alone',
+        'maximum number of repair attempts, after which the agent stays as it is',
       ),
       startupFailureThreshold: variable(
         'WATCHDOG_STARTUP_FAILURE_THRESHOLD',
         count().prefault('3'),
-        'checks after a start before it has failed',
+        'number of failed checks after which a start has failed',
       ),
       crashLoopThreshold: variable(
         'WATCHDOG_CRASH_LOOP_THRESHOLD',
         count().prefault('3'),
-        'so many crashes in the window are a crash loop',
+        'number of crashes within `WATCHDOG_CRASH_LOOP_WINDOW` that make a crash loop',
       ),
       crashLoopWindowMs: variable(
         'WATCHDOG_CRASH_LOOP_WINDOW',
         duration.prefault('5m'),
-        'for how long a crash counts',
+        'time for which a crash counts',
       ),
     },
   }),

@@ -23,20 +23,20 @@ export const aiSettings = area(
     provider: variable(
       'AI_PROVIDER',
       choice(...PROVIDER_NAMES).prefault('openrouter'),
-      'the provider that is asked where nothing else decides',
+      'default AI provider, for calls whose provider is not determined otherwise',
     ),
     modelTimeoutMs: variable(
       'AI_MODEL_TIMEOUT_MS',
       count({ most: 600_000 }).optional(),
-      'for each attempt at a model, in milliseconds',
+      'time limit of each attempt at a model, in milliseconds',
       {
-        whenUnset: `\`${MODEL_TIMEOUT_MS}\`, at a provider on this machine \`${LOCAL_MODEL_TIMEOUT_MS}\``,
+        whenUnset: `\`${MODEL_TIMEOUT_MS}\`; for a provider on this machine \`${LOCAL_MODEL_TIMEOUT_MS}\``,
       },
     ),
     modelsFile: variable(
       'AI_MODELS_FILE',
       text.optional(),
-      'the file with the catalogue of models, in the form of the shipped one',
+      'file with the catalogue of models, in the format of the shipped file',
       { whenUnset: `the shipped \`${SHIPPED_FILE}\`` },
     ),
     trustHeaders: variable(
@@ -44,7 +44,7 @@ export const aiSettings = area(
       mode.production
         ? onlyNever.prefault('never')
         : choice('loopback', 'never').prefault('loopback'),
-      'access to the AI API from this machine without a key, as the user named in the headers',
+      '`loopback`: requests from this machine may use the AI API without a key, as the user named in their headers',
     ),
     providers: Object.fromEntries(
       PROVIDER_NAMES.map((name) => [name, providerVariables(name, mode)]),
@@ -83,13 +83,13 @@ function providerVariables(name: ProviderName, mode: Mode) {
     apiKey: variable(
       `${name.toUpperCase()}_API_KEY`,
       textMatching(/^[\x21-\x7e]+$/, 'one line of visible ASCII characters').optional(),
-      'opens this provider to the platform',
+      'API key of the platform at this provider',
       { secret: true },
     ),
     baseUrl: variable(
       `${name.toUpperCase()}_BASE_URL`,
       address(mode, 'http', 'https').optional(),
-      'address of its API; sufficient alone for a server that needs no key',
+      'address of the API of the provider; for a server that needs no key, this setting alone is sufficient',
       { whenUnset: `\`${PROVIDER_BASE_URLS[name]}\`` },
     ),
   };

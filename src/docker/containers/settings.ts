@@ -12,18 +12,18 @@ export const containerSettings = area('Docker', (mode) => ({
   runtime: variable(
     'AGENT_CONTAINER_RUNTIME',
     text.optional(),
-    'the container runtime of agents, such as `runsc` (gVisor) or `kata`, if Docker has it',
+    'container runtime of agents, such as `runsc` (gVisor) or `kata`; must be installed in Docker',
     { whenUnset: "Docker's default" },
   ),
   diskFloor: variable(
     'AGENT_HOST_DISK_FLOOR',
     size.prefault('5g'),
-    "free space to keep on the Docker host's disk: below it, no new agents and no copies",
+    'minimum free space on the disk of the Docker host: below it, no agent is created and no memory is copied',
   ),
   volumeLimit: variable(
     'AGENT_DISK_LIMIT',
     size.prefault('20g'),
-    "most disk space of an agent's memory: a warning at 80 %, a stop at 100 %",
+    'maximum disk space of the memory of an agent: at 80 % its owner is notified, at 100 % the agent is stopped',
   ),
 }));
 

@@ -61,7 +61,7 @@ export const chainSettings = area(
     rpcUrl: variable(
       'CHAIN_RPC_URL',
       serviceAddress(mode, 'http', 'https').optional(),
-      'JSON-RPC of a node of the chain that payments are made on, and that wallets are on which are contracts',
+      'JSON-RPC address of a node of the payment chain, on which signatures of contract wallets are verified as well',
       { secret: true, whenUnset: NONE },
     ),
     testnet: variable(
@@ -72,113 +72,121 @@ export const chainSettings = area(
     confirmations: variable(
       'CHAIN_CONFIRMATIONS',
       confirmations(),
-      'blocks of that chain from the one of a transaction to the latest, both counted, until it is final; `npm start` waits for 1 on its own chain',
+      'number of blocks after which a transaction is final, including its own block; `1` for the chain of `npm start`',
     ),
     feeBumpAfterMs: variable(
       'CHAIN_FEE_BUMP_AFTER',
       duration.prefault('30s'),
-      'for how long a transaction waits for its block until it offers a higher fee',
+      'time after which a transaction that is in no block is sent again with a higher fee',
     ),
     maxFee: variable(
       'CHAIN_MAX_FEE',
       fee(),
-      `the most that a unit of gas may cost there, in the chain's fee unit (${FEE_UNIT}); above it payments wait`,
+      `maximum fee for a unit of gas, in the fee unit of the chain (${FEE_UNIT}); payments wait while the fee is higher`,
       { whenUnset: '500000000000' },
     ),
     maxTransactionFee: variable(
       'CHAIN_MAX_TRANSACTION_FEE',
       fee(),
-      'the most that the fee of a transaction may be there, in the same unit; above it the payment waits',
+      'maximum fee of a transaction, in the same unit; a payment waits while its fee is higher',
       { whenUnset: '10000000000000000000: 10 USD' },
     ),
     gas: {
       perOwner: variable(
         'GAS_A_DAY',
         gas.prefault('100000000'),
-        'the most gas that one user may cause in a UTC day in transactions whose fee the platform pays; without an account, one wallet and one client address',
+        'maximum gas per UTC day of transactions for one user whose fee the platform pays; without an account, for one wallet and for one client address',
       ),
       total: variable(
         'GAS_A_DAY_TOTAL',
         gas.prefault('2000000000'),
-        'the same for all together; beyond it operators are notified once a day',
+        'maximum gas per UTC day for all users together; when it is reached, operators are notified once a day',
       ),
     },
     treasury: variable('TREASURY_ADDRESS', address.optional(), 'who is paid', { whenUnset: NONE }),
     operatorKey: variable(
       'OPERATOR_PRIVATE_KEY',
       signer.optional(),
-      'the key that signs what the platform pays; for the process of payments alone',
+      'private key of the wallet from which the platform pays; only for the payments process',
       { secret: true, whenUnset: NONE },
     ),
     operatorAddress: variable(
       'OPERATOR_ADDRESS',
       address.optional(),
-      'the address of that key, for processes without the key',
+      'address of `OPERATOR_PRIVATE_KEY`, for processes without the key',
       { whenUnset: 'the address of `OPERATOR_PRIVATE_KEY`' },
     ),
     escrow: variable(
       'ESCROW_ADDRESS',
       address.optional(),
-      'the contract that holds the deposits of payment sessions',
+      'address of the contract that holds the deposits of payment sessions',
       { whenUnset: NONE },
     ),
     eas: variable(
       'EAS_ADDRESS',
       address.prefault(ZERO_ADDRESS),
-      "the contract of EAS that agents' attestations name in their domain; it is never called",
+      'address of the EAS contract in the domain of the attestations of agents; the contract is never called',
     ),
     usdc: {
       rpcUrl: variable(
         'USDC_RPC_URL',
         serviceAddress(mode, 'http', 'https').optional(),
-        'JSON-RPC of a node of the chain that royalties are split on',
-        { secret: true, whenUnset: '`CHAIN_RPC_URL` where the chain is the same' },
+        'JSON-RPC address of a node of the chain on which royalties are split',
+        { secret: true, whenUnset: '`CHAIN_RPC_URL` if the chain is the same' },
       ),
-      address: variable('USDC_ADDRESS', address.optional(), 'the contract of USDC there', {
-        whenUnset: NONE,
-      }),
+      address: variable(
+        'USDC_ADDRESS',
+        address.optional(),
+        'address of the USDC contract on the chain of royalties',
+        {
+          whenUnset: NONE,
+        },
+      ),
       chainId: variable(
         'USDC_CHAIN_ID',
         chainId().optional(),
-        "the id of that chain, which wallets' messages may name as well",
+        'id of the chain of royalties; sign-in messages of wallets may name this chain as well',
         { whenUnset: 'the same chain' },
       ),
       confirmations: variable(
         'USDC_CONFIRMATIONS',
         confirmations(),
-        'the same as `CHAIN_CONFIRMATIONS`, of that chain',
+        'like `CHAIN_CONFIRMATIONS`, for the chain of royalties',
       ),
-      maxFee: variable('USDC_MAX_FEE', fee(), 'the same as `CHAIN_MAX_FEE`, of that chain', {
-        whenUnset: 'that of the same chain; 20000000000 (20 gwei) off Tempo',
+      maxFee: variable('USDC_MAX_FEE', fee(), 'like `CHAIN_MAX_FEE`, for the chain of royalties', {
+        whenUnset: '`CHAIN_MAX_FEE` if the chain is the same; otherwise 20000000000 (20 gwei)',
       }),
       maxTransactionFee: variable(
         'USDC_MAX_TRANSACTION_FEE',
         fee(),
-        'the same as `CHAIN_MAX_TRANSACTION_FEE`, of that chain',
-        { whenUnset: 'that of the same chain; 5000000000000000 (0.005 ether) off Tempo' },
+        'like `CHAIN_MAX_TRANSACTION_FEE`, for the chain of royalties',
+        {
+          whenUnset:
+            '`CHAIN_MAX_TRANSACTION_FEE` if the chain is the same; otherwise 5000000000000000 (0.005 ether)',
+        },
       ),
     },
     platformToken: {
       address: variable(
         'PLATFORM_TOKEN_ADDRESS',
         address.optional(),
-        'the contract of the token that some things are for the holders of; without it nobody is asked',
+        'address of the contract of the platform token, which holders need for gated features; without it, no feature is gated',
       ),
       rpcUrl: variable(
         'PLATFORM_TOKEN_RPC_URL',
         serviceAddress(mode, 'http', 'https').optional(),
-        'JSON-RPC of a node of its chain',
+        'JSON-RPC address of a node of the chain of the platform token',
         { secret: true, whenUnset: '`CHAIN_RPC_URL`' },
       ),
       chainId: variable(
         'PLATFORM_TOKEN_CHAIN_ID',
         chainId().prefault(String(MAINNET_ID)),
-        'and the id of that chain',
+        'id of the chain of the platform token',
       ),
       threshold: variable(
         'PLATFORM_TOKEN_THRESHOLD',
         amount.prefault('1'),
-        'how many whole tokens somebody holds who passes',
+        'number of whole tokens that a holder needs',
       ),
     },
   }),

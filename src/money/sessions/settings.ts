@@ -14,22 +14,22 @@ export const paymentSessionSettings = area(
     settleThreshold: variable(
       'SESSION_SETTLE_THRESHOLD',
       amount.prefault('10.00'),
-      'as soon as so much pathUSD was delivered and is not settled on chain, it is',
+      'pathUSD that were delivered but not settled on chain: above this amount, a session is settled at once',
     ),
     settleIntervalMs: variable(
       'SESSION_SETTLE_INTERVAL',
       duration.prefault('1h'),
-      'and what is less than that, at the latest so long after it was delivered',
+      'time after a delivery at which smaller amounts are settled at the latest',
     ),
     maxAgeMs: variable(
       'SESSION_MAX_AGE',
       duration.prefault('24h'),
-      'after which a session closes by itself; less than `SESSION_HOLD`',
+      'time after which a session closes by itself; less than `SESSION_HOLD`',
     ),
     holdMs: variable(
       'SESSION_HOLD',
       duration.prefault('48h'),
-      'from when on a wallet can reclaim what was held: as the contract at `ESCROW_ADDRESS` has it, else no session is opened',
+      'time after which a wallet can reclaim a held deposit; must equal the value in the contract at `ESCROW_ADDRESS`, otherwise no session is opened',
     ),
   }),
   (values) => values,

@@ -5,7 +5,7 @@ export const databaseSettings = area('PostgreSQL', (mode) => ({
   url: variable(
     'DATABASE_URL',
     address(mode, 'postgres', 'postgresql'),
-    'the role that serves requests; `npm start` runs a database of its own',
+    'address of the database, with the role that serves requests; `npm start` runs a database of its own',
     { secret: true },
   ),
 }));
@@ -15,7 +15,7 @@ export const migrationSettings = area('Migrations', (mode) => ({
   ownerUrl: variable(
     'DATABASE_OWNER_URL',
     address(mode, 'postgres', 'postgresql').optional(),
-    'the role that owns the tables; `scripts/migrate.js` alone may have it',
+    'address of the database, with the role that owns the tables; only for `scripts/migrate.js`',
     { secret: true },
   ),
 }));

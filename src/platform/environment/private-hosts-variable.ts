@@ -14,5 +14,5 @@ export const privateHostsVariable = variable(
     }
     return hosts;
   }).prefault(''),
-  "hosts on the operator's own network, which nobody else reaches: in production, addresses in settings need no TLS if they lead there or to this machine",
+  'hosts on a private network of the operator: in production, addresses in settings need no TLS if they lead to these hosts or to this machine',
 );

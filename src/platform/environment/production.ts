@@ -5,5 +5,5 @@ import { textAs } from './types.js';
 export const productionVariable = variable(
   'NODE_ENV',
   textAs('production, or anything else', (text) => text === 'production').prefault('development'),
-  '`production`: keys are demanded, and defaults are strict',
+  '`production`: keys are required, and defaults are strict',
 );

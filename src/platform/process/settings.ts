@@ -13,23 +13,23 @@ export const processSettings = area(
     logLevel: variable(
       'LOG_LEVEL',
       choice('debug', 'info', 'warn', 'error', 'silent').prefault('info'),
-      'the least that is logged',
+      'lowest level that is logged',
     ),
     dataDir: variable(
       'DATA_DIR',
       text.prefault('.data'),
-      'the journals of usage and of what should run, and the state of what `npm start` starts',
+      'folder of the journals of AI usage and of local repairs, and of the state of `npm start`',
     ),
     cacheDir: variable(
       'CACHE_DIR',
       text.optional(),
-      'files that were fetched or built once, shared by clones',
+      'folder of downloaded and built files, shared by several clones of the repository',
       { whenUnset: "in the user's cache folder" },
     ),
     cacheHome: variable(
       'XDG_CACHE_HOME',
       text.optional(),
-      "the user's cache folder, but on macOS",
+      'cache folder of the user, except on macOS',
       { whenUnset: '`~/.cache`' },
     ),
   }),

@@ -24,19 +24,19 @@ const variables = () => ({
   key: variable(
     'ENCRYPTION_KEY',
     bytes(KEY_BYTES).optional(),
-    'wraps the key of every secret at rest; `npm start` makes one',
+    'encryption key that wraps the key of every stored secret; `npm start` generates one',
     { secret: true, whenUnset: 'required without `ENCRYPTION_KEYS`' },
   ),
   ring: variable(
     'ENCRYPTION_KEYS',
     ring.optional(),
-    'the same while it is changed: the first seals, all open. `ENCRYPTION_KEY` is its key `1`, the last',
-    { secret: true, whenUnset: '`ENCRYPTION_KEY` alone' },
+    'list of encryption keys, for the replacement of a key: the first one encrypts, all decrypt. `ENCRYPTION_KEY` is its last key, `1`',
+    { secret: true, whenUnset: 'only `ENCRYPTION_KEY`' },
   ),
   installation: variable(
     'INSTALLATION_ID',
     textMatching(/^[0-9a-f]{16}$/, '16 hex digits (openssl rand -hex 8)').optional(),
-    'label of all Docker resources of this installation, to distinguish it from others',
+    'label of all Docker resources of this installation, which distinguishes them from those of other installations',
     { whenUnset: 'made of `ENCRYPTION_KEY`; required with `ENCRYPTION_KEYS`' },
   ),
 });

@@ -7,28 +7,30 @@ import { listenAddress, splitListenAddress, text } from '../environment/types.js
 const CONNECTION = [
   connecting(
     'TEMPORAL_ADDRESS',
-    'host and port of its frontend; `npm start` runs a server of its own',
+    'host and port of the frontend of Temporal; `npm start` runs a server of its own',
     { whenUnset: '`localhost:7233`' },
   ),
   connecting('TEMPORAL_NAMESPACE', 'namespace of the workflows', { whenUnset: '`default`' }),
-  connecting('TEMPORAL_API_KEY', 'proves who connects', { secret: true }),
-  connecting('TEMPORAL_TLS', 'enables TLS for the connection', {
+  connecting('TEMPORAL_API_KEY', 'API key for Temporal', { secret: true }),
+  connecting('TEMPORAL_TLS', '`true`: the connection uses TLS', {
     whenUnset: 'with an API key or a certificate',
   }),
-  connecting('TEMPORAL_TLS_SERVER_NAME', "the server's name in its certificate", {
+  connecting('TEMPORAL_TLS_SERVER_NAME', 'name expected in the certificate of the server', {
     whenUnset: 'from the address',
   }),
-  connecting('TEMPORAL_TLS_SERVER_CA_CERT_PATH', 'file of who certified the server'),
-  connecting('TEMPORAL_TLS_SERVER_CA_CERT_DATA', 'the same as PEM'),
-  connecting('TEMPORAL_TLS_CLIENT_CERT_PATH', "file of the platform's own certificate"),
-  connecting('TEMPORAL_TLS_CLIENT_CERT_DATA', 'the same as PEM'),
-  connecting('TEMPORAL_TLS_CLIENT_KEY_PATH', 'file of the key to it'),
-  connecting('TEMPORAL_TLS_CLIENT_KEY_DATA', 'the same as PEM', { secret: true }),
+  connecting('TEMPORAL_TLS_SERVER_CA_CERT_PATH', 'file with the CA certificate of the server'),
+  connecting('TEMPORAL_TLS_SERVER_CA_CERT_DATA', 'the CA certificate of the server as PEM'),
+  connecting('TEMPORAL_TLS_CLIENT_CERT_PATH', 'file with the client certificate'),
+  connecting('TEMPORAL_TLS_CLIENT_CERT_DATA', 'the client certificate as PEM'),
+  connecting('TEMPORAL_TLS_CLIENT_KEY_PATH', 'file with the key of the client certificate'),
+  connecting('TEMPORAL_TLS_CLIENT_KEY_DATA', 'the key of the client certificate as PEM', {
+    secret: true,
+  }),
   connecting('TEMPORAL_TLS_DISABLE_HOST_VERIFICATION', "`true`: the server's name is not checked"),
-  connecting('TEMPORAL_CONFIG_FILE', 'profiles of connections, in TOML', {
+  connecting('TEMPORAL_CONFIG_FILE', 'file with connection profiles, in TOML', {
     whenUnset: "the Temporal CLI's",
   }),
-  connecting('TEMPORAL_PROFILE', 'which of them', { whenUnset: '`default`' }),
+  connecting('TEMPORAL_PROFILE', 'name of the profile to use', { whenUnset: '`default`' }),
 ];
 
 export const temporalSettings = area(
@@ -38,7 +40,7 @@ export const temporalSettings = area(
     uiUrl: variable(
       'TEMPORAL_UI_URL',
       address(mode, 'http', 'https').optional(),
-      'where links to runs point',
+      'address of the Temporal UI, for links to workflow runs',
     ),
     workerMetrics: variable(
       'WORKER_METRICS_LISTEN',
@@ -48,7 +50,7 @@ export const temporalSettings = area(
     paymentsMetrics: variable(
       'PAYMENTS_METRICS_LISTEN',
       listenAddress.prefault('127.0.0.1:9467'),
-      'the same of the process that makes payments',
+      'listen address of `/metrics`, `/livez` and `/readyz` of the payments process, for operators',
     ),
   }),
   ({ connection, paymentsMetrics, workerMetrics, ...values }) => ({

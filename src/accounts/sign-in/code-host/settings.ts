@@ -12,21 +12,21 @@ export const codeHostSettings = area('Code host', (mode) => ({
   clientSecret: variable(
     'CODEHOST_CLIENT_SECRET',
     text.optional(),
-    'by which the platform shows that it is that client',
+    'OAuth client secret of the platform at the code host',
     { secret: true, whenUnset: 'no code host' },
   ),
   url: variable(
     'CODEHOST_URL',
     address(mode, 'http', 'https').prefault('https://github.com'),
-    "the code host's address for sign-in",
+    'address of the code host for sign-in',
   ),
-  name: variable('CODEHOST_NAME', text.optional(), 'its name on the pages', {
+  name: variable('CODEHOST_NAME', text.optional(), 'name of the code host on the pages', {
     whenUnset: '`GitHub`, or the host of another address',
   }),
   apiUrl: variable(
     'CODEHOST_API_URL',
     address(mode, 'http', 'https').prefault('https://api.github.com'),
-    "the code host's API, for the user's identity",
+    'address of the API of the code host, which returns the identity of a user',
   ),
 }));
 

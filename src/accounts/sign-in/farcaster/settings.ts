@@ -6,12 +6,12 @@ export const farcasterSettings = area('Farcaster', (mode) => ({
   authUrl: variable(
     'FARCASTER_AUTH_URL',
     address(mode, 'http', 'https').prefault('https://auth.farcaster.xyz'),
-    'the Quick Auth server whose tokens prove a Farcaster account',
+    'address of the Quick Auth server whose tokens prove a Farcaster account',
   ),
   domain: variable(
     'FARCASTER_DOMAIN',
     text.optional(),
-    'for whom it issues them, by their audience',
+    'required audience of the tokens of Quick Auth',
     { whenUnset: 'the host of `WEB_URL`' },
   ),
 }));

@@ -11,21 +11,21 @@ export const identityProviderSettings = area('Identity provider', (mode) => ({
   issuerUrl: variable(
     'IDP_ISSUER_URL',
     address(mode, 'http', 'https').prefault('https://accounts.google.com'),
-    'issuer of its tokens; all else is discovered from there',
+    'issuer of the tokens of the identity provider; its other addresses are discovered from there',
   ),
-  name: variable('IDP_NAME', text.optional(), 'its name on the pages', {
+  name: variable('IDP_NAME', text.optional(), 'name of the identity provider on the pages', {
     whenUnset: '`Google`, or the host of another issuer',
   }),
   clientIds: variable(
     'IDP_CLIENT_ID',
     names.optional(),
-    'client ids of the platform there. The first one signs users in; security events may name any of them',
+    'client ids of the platform at the identity provider. The first one is used for sign-in; security events may be addressed to any of them',
     { whenUnset: 'no identity provider' },
   ),
   clientSecret: variable(
     'IDP_CLIENT_SECRET',
     text.optional(),
-    'by which the platform shows that it is that client',
+    'client secret of the platform at the identity provider',
     { secret: true, whenUnset: 'a client without a secret' },
   ),
   riscConfigurationUrl: variable(
@@ -33,7 +33,7 @@ export const identityProviderSettings = area('Identity provider', (mode) => ({
     address(mode, 'http', 'https').prefault(
       'https://accounts.google.com/.well-known/risc-configuration',
     ),
-    'address of its configuration, which names the keys that sign its security events',
+    'address of the security event configuration of the identity provider, which names its signing keys',
   ),
 }));
 

@@ -6,13 +6,13 @@ export const walletProviderSettings = area('Wallet provider', (mode) => ({
   apiUrl: variable(
     'WALLETPROV_API_URL',
     address(mode, 'http', 'https').optional(),
-    'base URL of the wallet provider: wallets that open by email are created at `POST /v2/end-users` below it, in the format of Coinbase CDP',
+    'base URL of the wallet provider, which creates wallets for e-mail addresses at `POST /v2/end-users`, in the format of Coinbase CDP',
     { whenUnset: 'no wallet provider' },
   ),
   apiKey: variable(
     'WALLETPROV_API_KEY',
     text.optional(),
-    'bearer token for the wallet provider; if only one of the two settings is set, requests for a wallet fail with an error that says so',
+    'bearer token for the wallet provider; if only one of the two settings is set, requests for a wallet fail with an error that names the missing setting',
     { secret: true, whenUnset: 'no wallet provider' },
   ),
   projectId: variable(
