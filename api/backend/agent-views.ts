@@ -30,7 +30,7 @@ export function agentViewEndpoints({
       method: 'GET',
       path: '/api/agents/:id/verification',
       operationId: 'getAgentVerification',
-      summary: "An agent's verification in force",
+      summary: "Get an agent's current verification",
       responses: { 200: agentVerification },
       handler: async ({ params, tenant }) =>
         reply(200, presentVerification(await findVerification(tenant, params.id))),
@@ -61,13 +61,13 @@ export function agentViewEndpoints({
       method: 'GET',
       path: '/api/agents/:id/stats',
       operationId: 'getAgentStats',
-      summary: 'Current resource usage of an agent',
+      summary: 'Get the current resource usage of an agent',
       errors: [502, 503],
       responses: {
         200: z.strictObject({
           id: z.string(),
           status: agentStatus,
-          container: containerStats.nullable().describe('null unless it runs'),
+          container: containerStats.nullable().describe('null unless the agent runs'),
         }),
       },
       async handler({ params, tenant }) {

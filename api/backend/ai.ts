@@ -75,7 +75,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
       method: 'GET',
       path: '/api/ai/models/:provider',
       operationId: 'listProviderModels',
-      summary: "A provider's models",
+      summary: "List a provider's models",
       params: z.object({
         provider: z.string().max(50).describe('Name of the AI provider, such as `openai`'),
       }),

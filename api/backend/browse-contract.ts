@@ -52,7 +52,10 @@ export const browseTree = browse.declare({
   path: '/api/browse/tree',
   operationId: 'listFiles',
   summary: 'List files and folders, folders first; at most 4 levels and 10,000 entries',
-  query: z.object({ ...ofWorkspace, depth: whole(1, DEFAULT_DEPTH).describe('Levels of folders') }),
+  query: z.object({
+    ...ofWorkspace,
+    depth: whole(1, DEFAULT_DEPTH).describe('Maximum number of levels of folders'),
+  }),
   responses: { 200: z.strictObject({ ok, root: node(MAX_DEPTH) }) },
 });
 
@@ -111,7 +114,7 @@ export const browseGitDiff = browse.declare({
   method: 'GET',
   path: '/api/browse/git-diff',
   operationId: 'getGitDiff',
-  summary: 'Diff of one path or of all changes; at most 1 MB each',
+  summary: 'Get the diff of one path or of all changes; at most 1 MB each',
   query: z.object({ ...ofWorkspace, path: path.optional() }),
   responses: {
     200: z.strictObject({
@@ -128,7 +131,10 @@ export const browseGitLog = browse.declare({
   path: '/api/browse/git-log',
   operationId: 'getGitLog',
   summary: 'List the last commits, newest first; at most 100',
-  query: z.object({ ...ofWorkspace, limit: whole(1, DEFAULT_LOG).describe('Most commits') }),
+  query: z.object({
+    ...ofWorkspace,
+    limit: whole(1, DEFAULT_LOG).describe('Maximum number of commits'),
+  }),
   responses: {
     200: z.strictObject({
       ok,
@@ -159,7 +165,7 @@ export const browseGitSync = browse.declare({
       pushed: z.boolean(),
       hash: z.string().nullable(),
       message: z.string(),
-      pushError: z.string().optional().describe('Why the push of the commit failed'),
+      pushError: z.string().optional().describe('Reason for which the push of the commit failed'),
     }),
   },
 });

@@ -24,10 +24,10 @@ const WEBHOOK = '/api/underground/webhooks/:agentId';
 const MESSAGE = '/api/underground/bus/messages/:messageId';
 
 const agentId = z.string().min(1).max(256);
-const ofAgent = z.object({ agentId: agentId.describe('The agent that receives') });
+const ofAgent = z.object({ agentId: agentId.describe('The agent that receives the message') });
 const ofMessage = z.object({ messageId: messageId.describe("The message's own id") });
 const senderQuery = z.object({
-  from: agentId.optional().describe('The sender, where two senders used the same id'),
+  from: agentId.optional().describe('The sender; required only if two senders used the same id'),
 });
 
 const url = z.string().min(1).max(2_048);
@@ -151,7 +151,7 @@ export function busEndpoints({ bus: entrance, busSignatures, busWebhooks }: Back
           pausedAt: z.iso
             .datetime()
             .nullable()
-            .describe('Set after 20 dead letters in a row: put the webhook again to resume'),
+            .describe('Set after 20 dead letters in a row: set the webhook again to resume'),
         }),
       },
       errors: [404],
@@ -165,7 +165,7 @@ export function busEndpoints({ bus: entrance, busSignatures, busWebhooks }: Back
       method: 'DELETE',
       path: WEBHOOK,
       operationId: 'deleteBusWebhook',
-      summary: "Remove an agent's webhook: its messages wait for another one",
+      summary: "Remove an agent's webhook: its messages wait for a new webhook",
       params: ofAgent,
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404],

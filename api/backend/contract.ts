@@ -287,7 +287,7 @@ export const readTrace = area({ tag: 'Fleet', auth: internalKey }).declare({
   path: '/api/traces/:id',
   operationId: 'getTrace',
   summary: 'Get the steps of an operation, a run of a task, or a swarm',
-  params: z.object({ id: z.string().max(64).describe('Id of its row') }),
+  params: z.object({ id: z.string().max(64).describe('Id of the operation, run or swarm') }),
   responses: { 200: traceHistory },
   errors: [404, 503],
 });

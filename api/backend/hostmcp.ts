@@ -153,10 +153,11 @@ export function hostMcpEndpoints(
       method: 'POST',
       path: `${PATH}/tools`,
       operationId: 'callMcp',
-      summary: 'Model Context Protocol, streamable HTTP: without sessions, answers in JSON',
+      summary:
+        'Call tools by the Model Context Protocol, streamable HTTP: without sessions, answers in JSON',
       headers: z.object({
         origin: z.string().optional(),
-        'mcp-protocol-version': z.string().optional().describe('The version agreed upon'),
+        'mcp-protocol-version': z.string().optional().describe('The negotiated version'),
       }),
       body: messages,
       responses: { 200: messages, 202: 'empty' },

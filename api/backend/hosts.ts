@@ -107,7 +107,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
           began: z.array(z.strictObject({ agentId: z.string(), operationId: z.string() })),
           refused: z
             .array(z.strictObject({ agentId: z.string(), error: z.string() }))
-            .describe('Agents that could not be requested to stop: call again'),
+            .describe('Agents whose stop could not be requested: call again'),
           remaining: z.int().describe('Agents whose stop has not begun: call again'),
         }),
       },

@@ -55,7 +55,7 @@ export function inviteEndpoints({ database }: Pick<BackendDependencies, 'databas
       method: 'POST',
       path: '/api/invite/validate',
       operationId: 'validateInvite',
-      summary: 'Take one use of an invite code',
+      summary: 'Redeem one use of an invite code',
       auth: anonymous,
       idempotent: true,
       limit: INVITE_LIMITS,

@@ -18,7 +18,11 @@ const logs = area({
   errors: [404, 502, 503],
 });
 
-const cursorText = z.string().min(1).max(128).describe('Cursor of a line: only the lines after it');
+const cursorText = z
+  .string()
+  .min(1)
+  .max(128)
+  .describe('Cursor of a line: only lines after that line are returned');
 
 const logLine = z
   .strictObject({
@@ -58,7 +62,13 @@ export function logEndpoints({ directory, liveLogs, secrets }: BackendDependenci
       operationId: 'readLogHistory',
       summary: "Read the last lines of an agent's log, or the lines after a cursor",
       query: z.object({
-        limit: z.coerce.number().int().min(1).max(1_000).default(100).describe('Most lines'),
+        limit: z.coerce
+          .number()
+          .int()
+          .min(1)
+          .max(1_000)
+          .default(100)
+          .describe('Maximum number of lines'),
         cursor: cursorText.optional(),
       }),
       responses: {

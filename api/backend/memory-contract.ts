@@ -45,7 +45,10 @@ export const getMemory = memory.declare({
         files: z.array(
           z.strictObject({ ...file, etag: file.etag.nullable().describe('null above 1 MiB') }),
         ),
-        truncated: z.literal(true).optional().describe('Files are missing: over 1,000'),
+        truncated: z
+          .literal(true)
+          .optional()
+          .describe('True if files are missing from the list, because there are over 1,000'),
       }),
       z.strictObject({
         agentId,

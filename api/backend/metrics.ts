@@ -74,7 +74,7 @@ export function metricEndpoints({ database }: Pick<BackendDependencies, 'databas
       method: 'GET',
       path: `${PATH}/historical`,
       operationId: 'getMetricHistory',
-      summary: "Metrics of a user's agents over time",
+      summary: "Get metrics of a user's agents over time",
       query: z.object({
         period,
         agentId: storable.min(1).optional().describe('One agent; all by default'),
@@ -110,7 +110,7 @@ export function metricEndpoints({ database }: Pick<BackendDependencies, 'databas
       method: 'GET',
       path: `${PATH}/performance`,
       operationId: 'getMetricPerformance',
-      summary: "How well a user's agents worked",
+      summary: "Get the availability, latencies and failures of a user's agents",
       query: z.object({ period }),
       responses: {
         200: z.strictObject({
@@ -137,7 +137,7 @@ export function metricEndpoints({ database }: Pick<BackendDependencies, 'databas
       method: 'GET',
       path: `${PATH}/summary`,
       operationId: 'getMetricSummary',
-      summary: "The last 30 days of a user's agents",
+      summary: "Get a summary of the last 30 days of a user's agents",
       responses: {
         200: z.strictObject({
           userId: z.string(),

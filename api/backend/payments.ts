@@ -25,7 +25,7 @@ const transaction = z
     purpose: z.enum(['pay', 'cancel', 'fill']).describe('cancel: uses up the nonce without paying'),
     active: z
       .boolean()
-      .describe('false: replaced by a newer transaction, though it may still be mined'),
+      .describe('False if a newer transaction has replaced this one, which may still be mined'),
     refused: z
       .boolean()
       .describe('True if the node rejected the transaction when it was last submitted'),

@@ -24,7 +24,7 @@ export function radioEndpoints({ radioAdmission }: Pick<BackendDependencies, 'ra
           mount: z.string().max(1_000),
           user: z.string().max(1_000).default(''),
           pass: z.string().max(1_000).default(''),
-          admin: z.literal('1').optional().describe('Present for a new title'),
+          admin: z.literal('1').optional().describe('Present if the source has sent a new title'),
         }),
       ),
       responses: { 200: 'empty' },

@@ -46,7 +46,7 @@ export function runtimeEndpoints({ directory }: BackendDependencies) {
       method: 'GET',
       path: '/api/runtime/instances/:id/stats',
       operationId: 'getRuntimeInstanceStats',
-      summary: "Current resource usage of an agent's container",
+      summary: "Get the current resource usage of an agent's container",
       params: agentIdParams,
       responses: {
         200: z.strictObject({

@@ -84,7 +84,7 @@ export function undergroundEventEndpoints({ database }: Pick<BackendDependencies
       summary: 'Announce an event of an agent',
       idempotent: true,
       body: z.object({
-        agentId: z.string().min(1).max(256).describe('The agent that holds the event'),
+        agentId: z.string().min(1).max(256).describe('The agent that hosts the event'),
         name: shortText(200),
         description: shortText(5_000),
         venue: shortText(500),

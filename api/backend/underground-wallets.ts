@@ -44,7 +44,7 @@ export function undergroundWalletEndpoints({
           signature: walletSignature.optional(),
         })
         .refine(({ address, signature }) => (address === undefined) === (signature === undefined), {
-          error: 'address and signature come together',
+          error: 'address and signature must be sent together',
         }),
       responses: { 201: provided, 200: provided },
       errors: [404, 409, 503],
@@ -65,7 +65,7 @@ export function undergroundWalletEndpoints({
       method: 'GET',
       path: '/api/underground/wallets/:address/balance',
       operationId: 'getAgentWalletBalance',
-      summary: "USDC balance of a wallet of a user or of one of the user's agents",
+      summary: "Get the USDC balance of a wallet of a user or of one of the user's agents",
       params: z.object({ address: addressToFind.describe('The wallet') }),
       query: z.object({ userId: z.string().min(1).max(256).describe("The wallet's user") }),
       responses: { 200: z.strictObject({ address: answeredAddress, balance_usdc: z.number() }) },

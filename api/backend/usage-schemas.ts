@@ -45,6 +45,6 @@ export const ofTool = z
     tool_name: z.string(),
     calls: z.int(),
     successes: z.int().describe('Calls with a result that is no failure'),
-    avg_ms: z.number().nullable().describe('Milliseconds until the result; null without any'),
+    avg_ms: z.number().nullable().describe('Milliseconds until the result; null without a result'),
   })
   .meta({ id: 'ToolUsage' });

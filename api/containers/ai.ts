@@ -60,7 +60,7 @@ export function agentAiEndpoints({
       method: 'GET',
       path: '/v1/models',
       operationId: 'listOpenAiModels',
-      summary: 'List the only model name that agents use',
+      summary: 'List the model; agents use a single model name',
       responses: { 200: modelList },
       handler: () => reply(200, { object: 'list', data: [presentModel(AGENT_MODEL, 'platform')] }),
     }),

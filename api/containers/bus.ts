@@ -68,17 +68,19 @@ export function agentBusEndpoints({
       method: 'GET',
       path: PATH,
       operationId: 'listAgentMessages',
-      summary: 'List the messages that came for the agent, oldest first',
+      summary: 'List the messages for the agent, oldest first',
       query: z.object({
         after: position
           .default('0')
-          .describe('Id of the last message that the agent has: those up to it count as delivered'),
-        limit: wholeNumber('limit', { most: 50, usual: 50 }).describe('Most messages'),
+          .describe(
+            'Id of the last message that the agent has received; messages up to this id count as delivered',
+          ),
+        limit: wholeNumber('limit', { most: 50, usual: 50 }).describe('Maximum number of messages'),
       }),
       responses: {
         200: z.strictObject({
           messages: z.array(received),
-          next: z.string().describe('The next `after`'),
+          next: z.string().describe('Value of `after` for the next request'),
         }),
       },
       async handler({ caller, query }) {

@@ -36,7 +36,7 @@ async function main(): Promise<void> {
     ...databaseChecks(database),
     listener() {
       if (!isListening())
-        throw new CheckFailedError('Agents are not served yet: Docker is awaited');
+        throw new CheckFailedError('Agents are not served yet, because Docker does not answer');
     },
   });
   void ended.then(() => readiness.ends());

@@ -8,16 +8,18 @@ const number = (description: string): Json => ({ description, schema: { type: 'i
 /** The headers of answers that clients read, as the OpenAPI documents have them. */
 export const ANSWER_HEADERS = {
   'Content-Location': text('URL of the page after all redirects'),
-  'Icecast-Auth-User': text('`1` on an admission alone'),
-  'Idempotent-Replayed': text('`true` if the answer is that of an earlier request with the key'),
-  Link: text('`<…>; rel="next"`: the next page, until none is left'),
+  'Icecast-Auth-User': text('`1`, only on an admission'),
+  'Idempotent-Replayed': text(
+    '`true` if the answer repeats that of an earlier request with the same key',
+  ),
+  Link: text('`<…>; rel="next"`: address of the next page; missing on the last page'),
   Location: text('URL to go to'),
-  'RateLimit-Limit': number('Amount that the limit admits, such as requests of a window'),
-  'RateLimit-Remaining': number('Amount left of the limit'),
-  'RateLimit-Reset': number('Seconds until the limit admits more'),
+  'RateLimit-Limit': number('Amount that the limit allows, such as requests per window'),
+  'RateLimit-Remaining': number('Remaining amount of the limit'),
+  'RateLimit-Reset': number('Seconds until the limit allows more'),
   'Retry-After': number('Seconds to wait before a retry'),
   'X-Request-Id': text("The request's id in the platform's logs"),
-  'X-Session-Remaining': text('What is left of the payment session'),
+  'X-Session-Remaining': text('Amount left of the payment session'),
   'X-Stream-Id': text('The id by which the stream can be stopped'),
   'X-Temporal-Run': text('URL or id of the workflow run, for operators'),
 } as const;

@@ -45,7 +45,7 @@ export function multipartBody<S extends z.ZodObject, const F extends string>(for
       if (bytes === undefined) throw new BadRequestError('body is required');
       const sent = await parseForm(bytes, contentType, maxParts);
       for (const name of sent.files.keys()) {
-        if (!Object.hasOwn(files, name)) throw new BadRequestError(`${name} is not known here`);
+        if (!Object.hasOwn(files, name)) throw new BadRequestError(`${name} is not a known field`);
       }
       for (const [name, types] of wanted) {
         const file = sent.files.get(name);

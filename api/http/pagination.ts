@@ -30,7 +30,9 @@ const TIME_AND_ID = z.tuple([z.iso.datetime(), z.string()]);
 /** Returns `limit` and `cursor` for a list's query schema; handlers get a cursor's decoded position. */
 export function pageQuery<P extends z.ZodType<Position>>(position: P, max = MAX_PAGE, usual = max) {
   return {
-    limit: wholeNumber('limit', { most: max, usual }).describe('Most items of a page'),
+    limit: wholeNumber('limit', { most: max, usual }).describe(
+      'Maximum number of items on the page',
+    ),
     cursor: z
       .string()
       .min(1)

@@ -41,7 +41,7 @@ export class ListenError extends Error {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'the port is taken by another program',
+  EADDRINUSE: 'the port is used by another program',
   EACCES: 'this port needs more rights',
   EADDRNOTAVAIL: 'this machine does not have that address',
   ENOTFOUND: 'the host name has no address',

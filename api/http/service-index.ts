@@ -21,7 +21,7 @@ export const indexEndpoint = (service: string): Endpoint =>
     method: 'GET',
     path: '/',
     operationId: 'getIndex',
-    summary: 'Name the service and its documentation',
+    summary: 'Get the name of the service and the links to its documentation',
     tag: 'Health',
     auth: anonymous,
     responses: { 200: serviceIndex },

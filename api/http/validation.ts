@@ -41,7 +41,7 @@ export function describeIssue(issue: Issue, part: string): string {
     case 'not_multiple_of':
       return `${field} must be a multiple of ${issue.divisor}`;
     case 'unrecognized_keys':
-      return `${fieldName([...(issue.path ?? []), issue.keys[0] ?? ''], part)} is not known here`;
+      return `${fieldName([...(issue.path ?? []), issue.keys[0] ?? ''], part)} is not a known field`;
     case 'invalid_union':
       return issue.input === undefined ? `${field} is required` : `${field} is not valid`;
     default:

@@ -127,10 +127,10 @@ async function checkServer(
   else if (key.kind === 'variable') {
     warnings.push(at(header, 'The key is a variable of the client, and is not checked'));
   } else if (key.value === KEY_PLACE) {
-    errors.push(at(header, `An API key must stand in place of ${KEY_PLACE}`));
+    errors.push(at(header, `Replace ${KEY_PLACE} by an API key`));
   } else {
     const scopes = await scopesOf(key.value);
-    if (scopes === undefined) errors.push(at(header, 'The key does not work: it is no API key'));
+    if (scopes === undefined) errors.push(at(header, 'The key is not a valid API key'));
     else warnings.push(...missingScopes(tools, scopes).map((message) => at(header, message)));
   }
   return { errors, warnings };
@@ -141,7 +141,8 @@ function transportFault(
   server: JsonObject,
   { accepted, client, field }: Place,
 ): string | undefined {
-  if (server.command !== undefined) return 'A server with a command is another transport';
+  if (server.command !== undefined)
+    return 'A server with a command uses another transport: use url';
   const transport = server[field];
   const isFree = transport === undefined && client !== 'openclaw';
   const isAccepted = typeof transport === 'string' && accepted.includes(transport);

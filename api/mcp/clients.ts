@@ -18,7 +18,7 @@ interface Client {
   readonly steps: (url: string) => readonly string[];
 }
 
-const MAKE_KEY = `Make an API key with the scopes \`agents\` and \`ai\`, and put it in place of ${KEY_PLACE}.`;
+const MAKE_KEY = `Create an API key with the scopes \`agents\` and \`ai\`, and replace ${KEY_PLACE} by this key.`;
 const TRY = 'Ask the client to list your agents.';
 
 const CLIENTS: Readonly<Record<ClientName, Client>> = {

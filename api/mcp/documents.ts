@@ -51,7 +51,7 @@ function sectionOf({
   const kind = annotations.readOnlyHint
     ? ' Changes nothing.'
     : annotations.destructiveHint
-      ? ' Interrupts or removes something.'
+      ? ' Destructive: interrupts the agent or removes data.'
       : '';
   return [
     `## ${name}`,

@@ -132,7 +132,7 @@ function givenOf(
   }
   for (const [name, value] of Object.entries(args)) {
     const argument = known.get(name);
-    if (argument === undefined) throw new BadRequestError(`${name} is not known here`);
+    if (argument === undefined) throw new BadRequestError(`${name} is not a known field`);
     const { field, part } = argument;
     if (name === 'id' && typeof value !== 'string') throw new BadRequestError('id must be text');
     // A path and a query have only texts, from which their schemas read numbers.

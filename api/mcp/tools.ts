@@ -33,7 +33,7 @@ interface ToolRequest {
   readonly tenant: TenantDatabase;
 }
 
-const WAIT = 'With `wait`, the answer comes when the operation has ended.';
+const WAIT = 'With `wait`, the answer is sent when the operation has ended.';
 
 /**
  * Makes the tools, from endpoints of the backend and from such of the web API as the backend lacks: with a
@@ -142,7 +142,7 @@ export function mcpTools(
     },
     agents_delete: {
       endpoint: forKeys('DELETE /api/agents/:id'),
-      hint: 'Nothing brings the agent back.',
+      hint: 'The agent and its data cannot be restored.',
       destructive: true,
       repeatable: true,
       example: {},

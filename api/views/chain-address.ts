@@ -18,7 +18,7 @@ const inLowerCase = (text: z.ZodType<string, string>) =>
 export const chainAddress = inLowerCase(
   form.refine(
     (text) => parseAddress(text) !== undefined,
-    fieldMessage('is mistyped, because its checksum (EIP-55) is wrong: copy it once more'),
+    fieldMessage('has a wrong checksum (EIP-55), so it is probably mistyped: copy it again'),
   ),
 );
 

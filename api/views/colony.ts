@@ -12,7 +12,7 @@ const member = {
   name: z.string(),
   generation: z.int(),
   specialization: z.enum(SPECIALIZATIONS),
-  status: z.string().describe("The agent's, or `deleted`"),
+  status: z.string().describe('Status of the agent, or `deleted`'),
   createdAt: z.iso.datetime(),
 };
 

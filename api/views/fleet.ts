@@ -45,7 +45,7 @@ const steps = {
       attempts: z.int(),
     }),
   ),
-  retained: z.boolean().describe("False after the history's retention"),
+  retained: z.boolean().describe('False if the history is older than its retention'),
   truncated: z.boolean(),
 };
 

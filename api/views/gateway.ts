@@ -156,10 +156,10 @@ export const paymentRefusal = z
   .meta({ id: 'PaymentRefusal' });
 
 const REFUSALS: Readonly<Record<DebitRefusal['code'], string>> = {
-  SESSION_INVALID: 'The payment session is unknown, or of another wallet: open one',
-  SESSION_CLOSED: 'The payment session takes no debit any more: open another',
-  SESSION_EXHAUSTED: 'The payment session has not as much left: close it and open another',
-  CREDITS_EXHAUSTED: 'There are not as many credits left',
+  SESSION_INVALID: 'The payment session is unknown, or belongs to another wallet: open a session',
+  SESSION_CLOSED: 'The payment session is closed or closing: open another',
+  SESSION_EXHAUSTED: 'The payment session has too little left: close it and open another',
+  CREDITS_EXHAUSTED: 'You have too few credits: buy credits',
 };
 
 export function presentRefusal(
@@ -175,7 +175,7 @@ export function presentRefusal(
 export const presentPriceAboveMaximum = ({
   price,
 }: GatewayAction): z.input<typeof paymentRefusal> => ({
-  error: 'The price is above maxPrice: repeat the request with a higher maxPrice, or do without',
+  error: 'The price is above maxPrice: repeat the request with a higher maxPrice',
   code: 'PRICE_ABOVE_MAXIMUM',
   price: formatAmount(price),
   currency: PRICED_IN,

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 
-const ms = z.number().nullable().describe('Milliseconds; null without any');
+const ms = z.number().nullable().describe('Milliseconds; null without a measurement');
 
 export const availability = z
   .number()
   .nullable()
-  .describe('Percent of the desired running time; null without any');
+  .describe('Percent of the desired running time; null if that time is zero');
 
 export const agentCounts = z
   .strictObject({

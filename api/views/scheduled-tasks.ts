@@ -12,7 +12,7 @@ import {
 
 export const taskFields = {
   name: visibleName(100),
-  message: z.string().min(1).max(16_000).describe('Text that the agent is sent'),
+  message: z.string().min(1).max(16_000).describe('Text that is sent to the agent'),
   schedule: z
     .string()
     .min(1)

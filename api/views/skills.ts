@@ -28,7 +28,7 @@ const skill = {
   version: z.int(),
   tags: z.array(z.string().meta({ examples: ['writing'] })),
   visibility,
-  installs: z.int().describe('Agents that have it'),
+  installs: z.int().describe('Number of agents that have the skill'),
   uses: z.int(),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),

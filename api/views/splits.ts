@@ -33,7 +33,7 @@ const recipients = z
     z.object({
       address: chainAddress.refine(
         (address: Hex) => address !== NOBODY,
-        fieldMessage('is the address of nobody'),
+        fieldMessage('is an address without an owner'),
       ),
       share,
     }),

@@ -18,7 +18,7 @@ export const video = z
     agentId: z.string().nullable(),
     prompt: z.string().meta({ examples: ['A sunrise'] }),
     status: z.enum(VIDEO_STATUSES),
-    url: z.string().nullable().describe('Path of the file; null without one'),
+    url: z.string().nullable().describe('Path of the file; null without a file'),
     size: z.int().nullable(),
     contentType: z
       .string()

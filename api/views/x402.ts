@@ -43,7 +43,7 @@ export const x402Request = z
     amount: later('number', '`pay`: required, above 0 and at most 100'),
     currency: later('string', '`pay`: passed on, `USDC` by default'),
     recipient: later('string', '`pay`: required, an EVM or Solana address'),
-    endpoint: later('string', '`pay`: the slug that is paid for'),
+    endpoint: later('string', '`pay`: the slug of the endpoint that is paid for'),
     method: later('string', '`pay`: passed on, `default` by default'),
   })
   .meta({ id: 'X402Request' });

@@ -72,7 +72,7 @@ export function agentAccessEndpoints({ agentsBySubdomain, secrets, settings }: W
       errors: [503],
       responses: {
         200: z.strictObject({
-          url: z.string().describe('Has the gateway token in its fragment: show it to nobody'),
+          url: z.string().describe('Contains the gateway token in its fragment: keep it secret'),
         }),
       },
       async handler(request) {

@@ -61,7 +61,9 @@ const PRICES = {
 
 const byok = z.strictObject({
   enabled: z.boolean(),
-  providers: z.array(z.enum(PROVIDER_NAMES)).describe('AI providers that you have given a key of'),
+  providers: z
+    .array(z.enum(PROVIDER_NAMES))
+    .describe('AI providers for which you have stored a key'),
 });
 
 const billing = z
@@ -72,13 +74,13 @@ const billing = z
     periodEnd: z.iso.datetime().nullable().describe('Null for a plan without an end'),
     credits: z.strictObject({
       balance: formattedAmount,
-      held: formattedAmount.describe('The part of `balance` that runs in flight may cost'),
+      held: formattedAmount.describe('The part of `balance` that is reserved for runs in flight'),
       currency: z.literal('USD'),
     }),
     byok,
     storage: z.strictObject({
       plan: z.enum(STORAGE_PLANS).nullable(),
-      bytes: z.int().describe("Added to each agent's memory"),
+      bytes: z.int().describe("Additional space for each agent's memory"),
     }),
     prices: z.strictObject({
       plans: z.array(z.strictObject({ plan: z.enum(PLANS), ...gbpPrice })),
@@ -141,7 +143,7 @@ export function billingEndpoints(dependencies: WebDependencies) {
       method: 'GET',
       path: PATH,
       operationId: 'getBilling',
-      summary: 'Your plan, credits, own provider keys and storage, and the prices',
+      summary: 'Get your plan, credits, own provider keys and storage, and the prices',
       responses: { 200: billing },
       async handler({ caller, tenant }) {
         return reply(200, await findBilling(tenant, caller.user.id));

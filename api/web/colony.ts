@@ -34,12 +34,13 @@ export function colonyEndpoints({ backend }: Pick<WebDependencies, 'backend'>) {
       method: 'GET',
       path: '/api/colony/status',
       operationId: 'getColonyStatus',
-      summary: 'Descent of your agents, the state of one, or checks of all',
+      summary:
+        'Get the parents and clones of your agents, the state of one agent, or checks of all',
       query: z.object({
         view: z
           .enum(['tree', 'soul', 'diagnostics'])
           .default('tree')
-          .describe('`soul` needs an agent, and of API keys also the scope `files`'),
+          .describe('`soul` needs `agentId`; an API key also needs the scope `files`'),
         agentId: z.string().max(64).optional().describe('The agent of `soul`'),
       }),
       responses: { 200: colonyStatus },

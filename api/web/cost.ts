@@ -15,7 +15,8 @@ const PERIODS = {
   mtd: monthToDate,
 };
 
-const SAMPLE_MESSAGE = 'No usage yet: these are sample figures. Yours show once a call was made.';
+const SAMPLE_MESSAGE =
+  'No usage yet: these are sample figures. Your own appear after your first call.';
 
 const cost = z.number().describe('US dollars, at most six decimals');
 
@@ -68,7 +69,7 @@ export function costEndpoints({ log }: Pick<WebDependencies, 'log'>) {
       method: 'GET',
       path: '/api/dashboard/cost',
       operationId: 'getCost',
-      summary: 'Cost of your AI calls by agent, day and model',
+      summary: 'Get the cost of your AI calls by agent, day and model',
       tag: 'Usage',
       auth: person,
       keyScope: 'ai',

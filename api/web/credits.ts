@@ -38,7 +38,9 @@ export const creditPrice = z.enum(
 const entry = z.strictObject({
   id: z.string(),
   amount: formattedAmount.describe('US dollars; negative for a debit'),
-  reason: z.string().describe('Such as `checkout`, `reversal`, `gateway` or `referral`'),
+  reason: z
+    .string()
+    .describe('Kind of change, such as `checkout`, `reversal`, `gateway` or `referral`'),
   reference: z.string().nullable().describe('The id of the checkout or of the run'),
   createdAt: z.iso.datetime(),
 });
@@ -90,7 +92,7 @@ export function creditEndpoints({ checkouts, processorEvents }: WebDependencies)
       method: 'GET',
       path: '/api/payproc/credits',
       operationId: 'buyCredits',
-      summary: "Start a purchase of credits, and go to the payment processor's page",
+      summary: "Start a purchase of credits, and redirect to the payment processor's page",
       query: z.object({
         price: creditPrice.describe('Credits on sale'),
       }),
@@ -124,7 +126,7 @@ export function creditEndpoints({ checkouts, processorEvents }: WebDependencies)
       method: 'GET',
       path: CREDITS,
       operationId: 'listCredits',
-      summary: 'Your credits, and their changes, newest first',
+      summary: 'Get your credits, and their changes, newest first',
       auth: person,
       keyScope: 'any',
       query: z.object(pageQuery(z.tuple([z.string().regex(/^\d{1,18}$/)]), MAX_PAGE, DEFAULT_PAGE)),

@@ -45,7 +45,11 @@ export function dataFeedEndpoints({ dataFeeds }: Pick<WebDependencies, 'dataFeed
       operationId: 'readDataFeeds',
       summary: 'List the data feeds, or read one',
       query: z.object({
-        feed: z.string().max(64).optional().describe('The feed to read; all are listed without'),
+        feed: z
+          .string()
+          .max(64)
+          .optional()
+          .describe('The feed to read; without it, all feeds are listed'),
       }),
       responses: {
         200: z.union([

@@ -17,7 +17,10 @@ export const INVALID_FARCASTER_TOKEN = 'Invalid Farcaster token';
 
 const BODY = {
   token: z.string().min(1).max(8_192),
-  gate: z.boolean().optional().describe("True to check for the platform's token as well"),
+  gate: z
+    .boolean()
+    .optional()
+    .describe("True to check that the wallet holds the platform's token as well"),
 };
 
 const proven = z
@@ -92,7 +95,7 @@ export function farcasterEndpoints({
     described(
       REFRESH,
       'describeFarcasterRefresh',
-      'Changes a token of verify for a new one.',
+      'Replaces a token of verify by a new one.',
       'the token of the last answer',
     ),
     farcaster({
@@ -100,7 +103,7 @@ export function farcasterEndpoints({
       path: REFRESH,
       operationId: 'refreshFarcasterToken',
       summary:
-        'Replace a token by a new one and invalidate the old one; up to 30 days after the proof',
+        'Replace a token by a new one, which invalidates the old one; possible up to 30 days after the proof',
       async handler({ body, clientAddress }) {
         const identity = await service.tokens.find(body.token);
         // The step that may fail comes first, so that the token stays valid on failure.

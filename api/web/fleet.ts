@@ -32,7 +32,7 @@ export function fleetEndpoints({ backend, secrets }: Pick<WebDependencies, 'back
       method: 'GET',
       path: `${PATH}/graph`,
       operationId: 'getFleetGraph',
-      summary: 'Your agents and swarms, and how they are related',
+      summary: 'List your agents and swarms, and their relations',
       responses: { 200: graph },
       async handler({ caller, tenant }) {
         const { edges, nodes, truncated } = await fleetGraph(tenant, caller.user.id);
@@ -72,7 +72,7 @@ export function fleetEndpoints({ backend, secrets }: Pick<WebDependencies, 'back
       method: 'GET',
       path: `${PATH}/costs`,
       operationId: 'getFleetCosts',
-      summary: 'Cost of the AI calls of your agents, by agent and day',
+      summary: 'Get the cost of the AI calls of your agents, by agent and day',
       query: z.object({
         period: z
           .enum(COST_PERIODS)

@@ -59,5 +59,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
 }
 
 function inWords({ enabled, frequency }: { enabled: boolean; frequency: string }): string {
-  return enabled ? `Your running agents are asked every ${frequency}` : 'The heartbeat is off';
+  return enabled
+    ? `Your running agents get a heartbeat every ${frequency}`
+    : 'The heartbeat is off';
 }

@@ -71,7 +71,7 @@ export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
       method: 'GET',
       path: '/api/instance/:userId/stats',
       operationId: 'getInstanceStats',
-      summary: "Current resource usage of a user's agents; the sums cover all of them",
+      summary: "Get the current resource usage of a user's agents; the sums cover all agents",
       query: z.object(page),
       responses: {
         200: z.strictObject({

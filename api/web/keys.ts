@@ -41,7 +41,7 @@ const keyItem = z
       .literal(true)
       .optional()
       .describe(
-        'A hijacked identity led to the key: it is refused until the identity is enabled again',
+        'True if the key was created through a hijacked identity: the key is refused until the identity is enabled again',
       ),
     createdAt: z.iso.datetime(),
     lastUsed: z.iso.datetime().nullable().describe('Accurate to the minute; null if never used'),

@@ -32,7 +32,7 @@ export function lifecycleEndpoints({ backend }: Pick<WebDependencies, 'backend'>
       method: 'GET',
       path: '/api/agents/:id/verify',
       operationId: 'getAgentVerification',
-      summary: "Your agent's verification in force",
+      summary: "Get your agent's current verification",
       tag: 'Agents',
       auth: person,
       keyScope: 'agents',

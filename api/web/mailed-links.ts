@@ -36,7 +36,7 @@ export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
       async handler({ body }) {
         requireMail(settings.mail);
         await forgotPassword(database, body.email);
-        const message = 'If an account has this address, a link is on its way to it.';
+        const message = 'If an account has this address, a link was sent to it.';
         return reply(200, { ok: true, message });
       },
     }),

@@ -26,7 +26,8 @@ export function metricEndpoints({ database }: Pick<WebDependencies, 'database'>)
       method: 'GET',
       path: '/api/metrics',
       operationId: 'getMetrics',
-      summary: 'The state of your agents, or for administrators of all, and their last 24 hours',
+      summary:
+        'Get the current state and the last 24 hours of your agents, or for administrators of all agents',
       query: z.object({
         scope: z
           .enum(['user', 'platform'])
@@ -44,7 +45,7 @@ export function metricEndpoints({ database }: Pick<WebDependencies, 'database'>)
           incidents24h: incidentCounts,
           resources: z
             .strictObject({
-              cpuPercent: measured.describe('100 is one core; null unless an agent was measured'),
+              cpuPercent: measured.describe('100 is one core; null if no agent was measured'),
               memoryBytes: measured,
               memoryLimitBytes: measured,
             })

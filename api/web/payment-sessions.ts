@@ -32,8 +32,7 @@ const { cursor } = pageQuery(z.tuple([z.string().regex(/^\d{1,18}$/)]));
 /** The maximum of an unsigned 64-bit number. */
 const MAX_DEADLINE = 2n ** 64n - 1n;
 
-const NOTE =
-  'The wallet has this session open; one that is settling makes room for another when it is closed';
+const NOTE = 'The wallet already has this session; a new one can be opened once it is closed';
 const MASKED_NOTE = `${NOTE}. Its id is shown for an authorization with a nonce that was never used`;
 
 const authorization = z.object({

@@ -68,7 +68,7 @@ export function profileEndpoints({ database, settings }: WebDependencies) {
       method: 'GET',
       path: PATH,
       operationId: 'getProfile',
-      summary: 'Your profile',
+      summary: 'Get your profile',
       responses: { 200: profileItem },
       async handler({ caller, tenant }) {
         return reply(200, present(await getProfile(tenant, caller.user.id), caller));

@@ -34,7 +34,7 @@ const stream = z
     peakListeners: z.int(),
     nowPlaying: z.string().nullable(),
     startedAt: z.iso.datetime().nullable(),
-    listenUrl: z.string().describe('For the source and for players'),
+    listenUrl: z.string().describe('Address for the source and for players'),
     createdAt: z.iso.datetime(),
   })
   .meta({ id: 'RadioStream' });

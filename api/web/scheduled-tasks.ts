@@ -33,7 +33,7 @@ export const listScheduledTasks = tasks.declare({
   summary: 'List your scheduled tasks, oldest first, or get one with its runs',
   query: z.object({
     id: id.optional(),
-    agentId: agentId.optional().describe('Tasks of this agent alone'),
+    agentId: agentId.optional().describe('Only tasks of this agent'),
     ...page,
   }),
   responses: {
@@ -52,7 +52,7 @@ export const createScheduledTask = tasks.declare({
   summary: 'Schedule a task for your agent',
   idempotent: true,
   limitOfCaller: LIMITS.tasksOfUser,
-  body: z.object({ agentId: agentId.describe('The agent that is asked'), ...taskFields }),
+  body: z.object({ agentId: agentId.describe('The agent that gets the task'), ...taskFields }),
   responses: { 201: oneTask },
   errors: [404, 409],
 });

@@ -47,7 +47,7 @@ export function securityEventEndpoints({ settings, securityEvents: events }: Web
     receiver(
       '/api/auth/google/risc',
       'receiveSecurityEventByEmail',
-      'The same, as it was before: accounts are found by their address alone',
+      'Legacy receiver: accounts are found only by their address',
       'email',
     ),
     securityEvents({

@@ -99,7 +99,7 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
           .min(1)
           .max(1024)
           .optional()
-          .describe('Omit if no password is set, which then requires a recent sign-in'),
+          .describe('Omit if no password is set yet; a recent sign-in is then required'),
         newPassword: z.string().min(8).max(1024),
         keepKeys,
       }),

@@ -45,7 +45,11 @@ const list = z.strictObject({
   skills: z.array(skillItem),
   count: z.int(),
   used: z.int().optional().describe('Enabled skills of the agent'),
-  limit: z.int().nullable().optional().describe('Most of them; null without one'),
+  limit: z
+    .int()
+    .nullable()
+    .optional()
+    .describe('Maximum number of enabled skills; null without a limit'),
 });
 
 /** Creates `GET|POST /api/skills` and `POST /api/skills/:name` (spec 4.15). */
@@ -61,10 +65,16 @@ export function skillEndpoints(dependencies: WebDependencies) {
       query: z.object({
         ...page,
         name: publishedName.optional().describe('The skill to get'),
-        q: z.string().trim().min(1).max(200).optional().describe('Text in name or description'),
-        tag: z.string().trim().min(1).max(MAX_TAG).optional().describe('A tag of the skill'),
-        mine: z.enum(['true', 'false']).default('false').describe('Only your own'),
-        agentId: agentId.optional().describe('Your agent: adds what it has installed'),
+        q: z
+          .string()
+          .trim()
+          .min(1)
+          .max(200)
+          .optional()
+          .describe('Only skills with this text in name or description'),
+        tag: z.string().trim().min(1).max(MAX_TAG).optional().describe('Only skills with this tag'),
+        mine: z.enum(['true', 'false']).default('false').describe('Only your own skills'),
+        agentId: agentId.optional().describe('Your agent: adds its installed skills to the answer'),
       }),
       responses: { 200: z.union([list, z.strictObject({ skill: wholeSkill })]) },
       errors: [404],

@@ -66,7 +66,7 @@ export function swarmEndpoints({ swarms }: Pick<WebDependencies, 'swarms'>) {
       method: 'PUT',
       path: PATH,
       operationId: 'changeSwarm',
-      summary: 'Cancel a swarm, or ask its members again that are not done',
+      summary: 'Cancel a swarm, or send the task again to its unfinished members',
       limitOfCaller: LIMITS.swarmsOfUser,
       body: swarmChange,
       responses: { 200: z.strictObject({ swarm: swarmDetail }) },

@@ -38,7 +38,7 @@ const IMPORTED_NETWORK = 'base-sepolia';
 
 const NOT_CONFIGURED = 'Wallet provider not configured';
 const SETUP = 'Set WALLETPROV_API_URL and WALLETPROV_API_KEY';
-const WARNING = 'The key of this wallet is kept by the platform, sealed, and is shown to nobody';
+const WARNING = 'The platform stores the key of this wallet encrypted, and never shows it';
 
 const agenticWallet = z
   .strictObject({
@@ -113,7 +113,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
       auth: optionalPerson,
       keyScope: 'any',
       query: z.object({
-        address: addressToFind.optional().describe('The wallet; yours by default'),
+        address: addressToFind.optional().describe('The wallet; your own by default'),
       }),
       responses: { 200: z.union([balancesAnswer, agenticWallet, ownWallet, noWallet]) },
       errors: [401],
@@ -132,7 +132,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
               features: ['create', 'address'],
             },
             instructions:
-              'POST /api/wallet/create {"email"} with the verified address of your account makes your wallet, which that mailbox opens',
+              'POST /api/wallet/create {"email"} with the verified address of your account creates your wallet, which is opened by that mailbox',
           });
         }
         if (caller.kind === 'anonymous') throw new UnauthorizedError();
@@ -188,7 +188,7 @@ function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider
       method: 'GET',
       path: '/api/wallet/address',
       operationId: 'getWalletAddress',
-      summary: 'Get the address of your wallet, of any sort',
+      summary: 'Get the address of your wallet of any kind',
       auth: optionalPerson,
       keyScope: 'any',
       responses: {

@@ -22,7 +22,7 @@ export function videoEndpoints(services: Pick<WebDependencies, 'videoEvents' | '
       method: 'POST',
       path: PATH,
       operationId: 'createVideo',
-      summary: 'Have a video made; the work starts at once',
+      summary: 'Create a video from a prompt; the work starts at once',
       idempotent: true,
       limitOfCaller: LIMITS.videosOfUser,
       body: videoBody,
@@ -68,7 +68,9 @@ export function videoEndpoints(services: Pick<WebDependencies, 'videoEvents' | '
       operationId: 'getVideoFile',
       summary: 'Get the file of a video, or a range of its bytes',
       params: z.object({ id: z.string().max(64).describe('The video') }),
-      headers: z.object({ range: z.string().optional().describe('As `bytes=0-1023`') }),
+      headers: z.object({
+        range: z.string().optional().describe('Range of bytes, like `bytes=0-1023`'),
+      }),
       responses: { 200: 'file', 206: 'file', 416: z.strictObject({ error: z.string() }) },
       errors: [404],
       async handler({ headers, params, tenant }) {
@@ -85,7 +87,7 @@ export function videoEndpoints(services: Pick<WebDependencies, 'videoEvents' | '
       tag: 'Videos',
       path: '/api/webhooks/video',
       operationId: 'receiveVideoEvent',
-      summary: 'Report an event of the provider of videos; its signature authenticates it',
+      summary: 'Report an event of the video provider; its signature authenticates it',
     }),
   ];
 }

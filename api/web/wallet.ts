@@ -15,7 +15,7 @@ import { replySignedIn, signedIn, signInHeaders, signInPlace } from './sign-in-p
 
 const wallets = area({ tag: 'Accounts', auth: anonymous });
 
-export const NOT_SIGNED_BY_WALLET = 'The wallet has not signed this';
+export const NOT_SIGNED_BY_WALLET = 'The signature is not by this wallet';
 
 export const walletProof = z
   .object({

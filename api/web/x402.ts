@@ -26,7 +26,7 @@ export function x402Endpoints({ x402, x402Payments }: WebDependencies) {
       responses: {
         200: z
           .looseObject({ gateway: z.string().nullable(), status: z.string() })
-          .describe('With the other fields of the gateway'),
+          .describe('Further fields of the gateway are passed on'),
         503: z.strictObject({
           gateway: z.string().nullable().describe('null without a gateway'),
           status: z.literal('unreachable'),
@@ -47,7 +47,7 @@ export function x402Endpoints({ x402, x402Payments }: WebDependencies) {
       path: PATH,
       operationId: 'callColony',
       summary:
-        "List the x402 gateway's endpoints, read an agent's standing, join its colony, or pay",
+        "List the x402 gateway's endpoints, read an agent's status there, join its colony, or pay",
       tag: 'Gateway',
       auth: optionalSession,
       limit: LIMITS.x402,

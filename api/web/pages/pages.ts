@@ -65,7 +65,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       method: 'GET',
       path: '/login',
       operationId: 'showSignInPage',
-      summary: 'Page for signing in or registering',
+      summary: 'Show the page for signing in or registering',
       query: z.object({
         error: word.describe('Code of a failed sign-in, to be explained'),
         done: word.describe('Name of the change to confirm'),
@@ -79,7 +79,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       method: 'GET',
       path: '/dashboard',
       operationId: 'showDashboard',
-      summary: 'Page of your account',
+      summary: 'Show the page of your account',
       query: z.object({
         done: word.describe('Name of the change to confirm'),
         linked: z
@@ -113,7 +113,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       method: 'GET',
       path: '/verify-email',
       operationId: 'showVerifyEmailPage',
-      summary: 'Page for confirming an address; opening it does not use up the token',
+      summary: 'Show the page for confirming an address; this does not use up the token',
       query: z.object({ token: word.describe('Token of a mailed link') }),
       responses: { 200: 'html' },
       handler: ({ caller, query }) =>
@@ -123,7 +123,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       method: 'GET',
       path: ADMIN_LINK_PATH,
       operationId: 'showAdminPage',
-      summary: 'Page for becoming an admin; opening it does not use up the token',
+      summary: 'Show the page for becoming an admin; this does not use up the token',
       query: z.object({ token: word.describe('Token of a mailed link') }),
       limit: LIMITS.signIn,
       responses: { 200: 'html' },
@@ -135,7 +135,7 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       path: '/reset-password',
       operationId: 'showResetPasswordPage',
       summary:
-        'Page for requesting and setting a new password; opening it does not use up the token',
+        'Show the page for requesting and setting a new password; this does not use up the token',
       auth: anonymous,
       query: z.object({ token: word.describe('Token of a mailed link') }),
       responses: { 200: 'html' },
@@ -163,7 +163,7 @@ function assetEndpoint({ content, contentType, operationId, path }: Asset): Endp
     method: 'GET',
     path,
     operationId,
-    summary: 'File used by the pages',
+    summary: 'Get a file that the pages use',
     auth: anonymous,
     responses: { 200: 'file' },
     handler: () => fileReply(200, { content, contentType }, { 'Cache-Control': 'max-age=3600' }),
