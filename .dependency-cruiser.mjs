@@ -60,7 +60,7 @@ export default {
       from: {},
       to: { path: '^src/[^/]+/', pathNot: LAYERS.map((each) => `^src/${each}/`) },
     },
-    mayImport('activities', ['src'], 'Activities use the domain alone.'),
+    mayImport('activities', ['src'], 'Activities use only the domain.'),
     mayImport('workflows', ['src', 'activities'], 'Workflows import next to nothing.'),
     mayImport('temporal', ['src', 'workflows'], 'The client side of Temporal.'),
     mayImport('api', ['src', 'temporal'], 'The API reaches Temporal by its client side.'),
@@ -69,7 +69,7 @@ export default {
       ['src', 'workflows', 'activities', 'temporal'],
       'Workers know nothing of HTTP.',
     ),
-    mayImport('dev', ['src'], "Programs of a developer's machine know the domain alone."),
+    mayImport('dev', ['src'], "Programs of a developer's machine know only the domain."),
     mayImport(
       'bench',
       ['src', 'workflows', 'dev', 'test'],
@@ -94,7 +94,7 @@ export default {
     {
       name: 'keys-where-they-sign',
       severity: 'error',
-      comment: 'Keys of wallets are opened by the process that makes payments alone.',
+      comment: 'Only the process that makes payments opens keys of wallets.',
       from: { path: within(PRODUCT), pathNot: '^(src/payment-services|worker/payments)\\.ts$' },
       to: {
         path: '^src/(money/wallets/open-key|payment-services)\\.ts$',

@@ -60,7 +60,9 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     pool: 'forks',
-    tags: [{ name: 'attack', description: 'Plays a stranger or a tenant who wants more' }],
+    tags: [
+      { name: 'attack', description: 'Acts as a stranger, or as a tenant who exceeds its rights' },
+    ],
     sequence: { sequencer: LongestFirst },
     // The tests' own provider warns that it is not for production.
     onConsoleLog: (log) => !log.includes('oidc-provider WARNING'),

@@ -57,14 +57,14 @@ await runBenchmark(async (atEnd) => {
       events: (count) => Promise.resolve(Array.from({ length: count }, () => paid(processor))),
     },
     {
-      name: 'events of the provider of e-mails',
+      name: 'events of the e-mail provider',
       path: '/api/webhooks/email',
       bare: 'bare-provider-webhook',
       secret: emailEvents.env.EMAIL_WEBHOOK_SECRET,
       events: (count) => Promise.resolve(Array.from({ length: count }, () => emailEvents.next())),
     },
     {
-      name: 'events of the provider of videos',
+      name: 'events of the video provider',
       path: '/api/webhooks/video',
       bare: 'bare-provider-webhook',
       secret: videos.env.VIDEO_WEBHOOK_SECRET,

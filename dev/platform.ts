@@ -244,7 +244,7 @@ export class Platform {
   async #startVideoProvider(): Promise<void> {
     if (this.#settings.videos.apiToken !== LOCAL_TOKEN) return;
     const provider = await startVideoProvider({ port: await freePort(VIDEO_PORT) });
-    this.#started.push({ name: 'The provider of videos', stop: () => provider.close() });
+    this.#started.push({ name: 'The video provider', stop: () => provider.close() });
     delete this.env.VIDEO_API_TOKEN_FILE;
     Object.assign(this.env, provider.env);
   }
@@ -259,7 +259,7 @@ export class Platform {
       ...(email.domain !== undefined && { domain: email.domain }),
     });
     this.#started.push({
-      name: 'The provider of e-mails',
+      name: 'The e-mail provider',
       stop: () => Promise.resolve(provider.close()),
     });
     delete this.env.EMAIL_API_KEY_FILE;

@@ -50,7 +50,7 @@ export function summary(
       ? [`  e-mail        ${env.EMAIL_API_URL}  (stand-in for Resend: POST /inbox, GET /sent)`]
       : []),
     ...(env.VIDEO_API_URL && videos.apiToken === LOCAL_TOKEN
-      ? [`  videos        ${env.VIDEO_API_URL}  (stand-in for the provider of videos)`]
+      ? [`  videos        ${env.VIDEO_API_URL}  (stand-in for the video provider)`]
       : []),
     `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, summarizer.log, worker.log, payments.log and those of the servers (LOG_LEVEL=debug says more)`,
     ...(firstIsAdmin

@@ -91,4 +91,4 @@ until web "/api/generate-video?id=$VIDEO_ID" | grep -qE '"status": "(completed|f
 web "/api/generate-video?id=$VIDEO_ID"
 curl -s -b $COOKIES "$WEB/api/generate-video/$VIDEO_ID/file" -o sunrise.mp4`;
 
-const WITHOUT_VIDEO = '# To have a video made, set up a provider of videos (README.md)';
+const WITHOUT_VIDEO = '# To create a video, set up a video provider (README.md)';

@@ -137,7 +137,7 @@ const RULES: readonly Rule[] = [
   ({ name, secrets }) =>
     secrets.flatMap(({ source }) => {
       const owner = OWN_SECRETS[source] ?? name;
-      return when(owner !== name, `has the secret ${source}, which ${owner} alone may have`);
+      return when(owner !== name, `has the secret ${source}, which only ${owner} may have`);
     }),
   ({ name, networks, secrets }) =>
     when(
@@ -195,7 +195,10 @@ export function composeFaults({ networks, secrets, services }: ComposeProject): 
     ...[...all.values()].flatMap((each) =>
       RULES.flatMap((rule) => rule(each, all)).map((fault) => `${each.name} ${fault}`),
     ),
-    ...when(networks.data?.internal !== true, 'the network data has a way out: set internal'),
+    ...when(
+      networks.data?.internal !== true,
+      'the network data has access to other networks: set internal',
+    ),
     ...Object.entries(secrets).flatMap(([name, { file }]) =>
       when(file === undefined, `the secret ${name} is no file`),
     ),
@@ -234,7 +237,7 @@ export function variableFaults(
     ...versions.filter((name) => !TRACKED.test(name)).map((name) => `.env has ${name}`),
     ...others
       .filter((name) => !required.has(name))
-      .map((name) => `.env.example has ${name}, which nothing requires`),
+      .map((name) => `.env.example has ${name}, which no service requires`),
     ...[...wanted]
       .filter((name) => !versions.includes(name) && !required.has(name))
       .map((name) => `${name} is neither in .env nor required: write \${${name}:?…}`),

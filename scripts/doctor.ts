@@ -55,7 +55,7 @@ const report = values.json ? reportAsJson(findings) : reportAsText(findings);
 process.stdout.write(`${report}\n`, () => process.exit(hasFailed(findings) ? 1 : 0));
 
 function stoppedCheck(dataDir: string): Check {
-  const text = `No platform runs in ${dataDir}: run npm start. Only what needs none is checked.`;
+  const text = `No platform runs in ${dataDir}: run npm start. Only checks that need no platform are made.`;
   return { name: 'platform', run: () => Promise.resolve([warning(text)]) };
 }
 

@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   };
   const { database, migrations, process: mode } = readAreas(areas, process.env);
   if (migrations.ownerUrl === undefined) {
-    console.log('DATABASE_OWNER_URL is not set: the schema is taken as it is.');
+    console.log('DATABASE_OWNER_URL is not set: the schema stays unchanged.');
     if (mode.production) await requireSchema(database.url);
     return;
   }

@@ -38,8 +38,8 @@ const ANY_DIGEST = `sha256:${'0'.repeat(64)}`;
 
 /** Parts of the file that only a container has. */
 const ONLY_CHECKED = [
-  'images and their versions: processes of this machine took their places',
-  'networks: all processes share one, without a way out',
+  'images and their versions: processes of this machine replaced them',
+  'networks: all processes share one without access to others',
   'limits of memory, read-only file systems, restarts and logs',
 ];
 
@@ -147,7 +147,7 @@ async function makeImages(): Promise<Readonly<Record<string, string>>> {
   const egress = await obtainImage(EGRESS_IMAGE, env, runDir, [LOCAL_HELPER_IMAGE]);
   const agent = await obtainImage(AGENT_IMAGE, env, runDir);
   if (egress === undefined || agent === undefined) {
-    throw new StartFailure('Without the images of agents nothing is rehearsed.');
+    throw new StartFailure('The rehearsal needs the images of agents.');
   }
   return { AGENT_EGRESS_IMAGE: egress, AGENT_RUNTIME_IMAGE: agent };
 }

@@ -27,7 +27,7 @@ async function main(): Promise<void> {
     if (left === 0) return;
     console.log(
       'The remaining secrets were sealed by a process that still has another key first, or under a key that ' +
-        'is not in ENCRYPTION_KEYS: see to that, and run this again before any key is dropped.',
+        'is not in ENCRYPTION_KEYS: correct that, and run this again before you remove a key.',
     );
     process.exitCode = 1;
   } finally {

@@ -208,7 +208,7 @@ export class Supervisors implements AgentSupervisors {
         const parent = part.raw.workflowExecutionInfo?.parentExecution?.runId ?? undefined;
         const isOwn = parent !== undefined && parent === supervisor?.runId;
         if (isOwn && !isStuck(part, ownStuck)) continue;
-        const why = isOwn ? 'Stuck' : 'Stuck, and its supervisor is gone';
+        const why = isOwn ? 'Stuck' : 'Stuck, and its supervisor no longer exists';
         await this.#client.workflow.getHandle(part.workflowId, part.runId).terminate(why);
         isAny = true;
       }

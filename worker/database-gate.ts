@@ -63,8 +63,8 @@ export class DatabaseGate {
   #set(failure: Error | undefined, log: Logger): void {
     if (this.#isOpen === (failure === undefined)) return;
     this.#isOpen = failure === undefined;
-    if (failure) log.error({ err: failure }, 'no database: this worker takes no workflows');
-    else log.info('the database is available again: this worker takes workflows again');
+    if (failure) log.error({ err: failure }, 'no database: this worker polls no workflows');
+    else log.info('the database is available again: this worker polls workflows again');
     this.wake();
   }
 }

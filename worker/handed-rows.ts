@@ -194,7 +194,7 @@ export const paymentSessions = ({ openings, settlements }: SessionSteps): Handed
   key: 'id',
   open: `(state IN ('opening', 'settling') OR settlement_due_at <= now())`,
   again: '20 seconds',
-  failure: 'payment sessions could not take their next step, retrying',
+  failure: 'the next step of payment sessions failed, retrying',
   async start(id) {
     await openings.step(id);
     await settlements.step(id);

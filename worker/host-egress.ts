@@ -30,6 +30,6 @@ function noticeOf({ status, reason }: EgressState): string | undefined {
   }
   return (
     `Agents reach private networks and this machine's own addresses: ${reason}. ` +
-    'Headers of callers on this machine are not believed (docs/security.md).'
+    'Headers of callers on this machine are not trusted (docs/security.md).'
   );
 }

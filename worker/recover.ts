@@ -32,9 +32,10 @@ const MAX_AT_ONCE = 200;
 const limiter = new FairLimiter({ atOnce: 20, perOwner: 20 });
 
 export const SUPERVISOR_ENDED =
-  'Its supervisor was ended before it was done; the agent is as it was left';
+  'Its supervisor ended before the operation was finished; the agent stays in its last state';
 
-export const NEVER_BEGUN = 'Its supervisor was ended before it began; the agent is as it was';
+export const NEVER_BEGUN =
+  'Its supervisor ended before the operation began; the agent is unchanged';
 
 export interface RecoverDependencies {
   readonly database: Database;

@@ -47,7 +47,11 @@ export class WorkerMetrics extends PollingMetrics {
       'Work of the host in progress',
       (kind) => limiters[kind].state.running,
     );
-    this.#exportTurns('waiting', 'Work that awaits a turn', (kind) => limiters[kind].state.waiting);
+    this.#exportTurns(
+      'waiting',
+      'Work that waits for a slot',
+      (kind) => limiters[kind].state.waiting,
+    );
   }
 
   /** Exports whether the networks of this host's agents are known to be guarded. */

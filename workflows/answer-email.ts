@@ -34,7 +34,7 @@ async function unlessFailed<T>(call: Promise<T>): Promise<T | undefined> {
     return await call;
   } catch (error) {
     if (isCancellation(error)) throw error;
-    log.warn('a call of the provider of e-mails failed', { reason: failureReason(error) });
+    log.warn('a call of the e-mail provider failed', { reason: failureReason(error) });
     return undefined;
   }
 }

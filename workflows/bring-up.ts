@@ -78,7 +78,7 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
     } catch (error) {
       const taken = whatIsTaken(error);
       if (!taken || tried >= MAX_PLACES) throw error;
-      log.warn(`${taken} is taken on the host`, { port });
+      log.warn(`${taken} is in use on the host`, { port });
       await docker.removeContainer(agent);
       await docker.removeNetwork(agent);
       // Docker lists all subnets in use; ports must be tried.

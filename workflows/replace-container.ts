@@ -95,7 +95,9 @@ export async function replaceContainer(
       throw isMemoryMissing(error) ? error : unharmed(failureReason(error));
     }
     if (kind !== 'reset-empty') return true;
-    throw unharmed('The agent has its memory; reset-memory archives it and gives it an empty one');
+    throw unharmed(
+      'The agent has its memory; reset-memory archives the memory and creates an empty one',
+    );
   }
 
   async function rollBack(reason: string): Promise<never> {
@@ -117,7 +119,7 @@ export async function replaceContainer(
       const type = isMemoryMissing(failure) ? MEMORY_MISSING : 'RollbackFailed';
       throw ApplicationFailure.nonRetryable(both, type);
     }
-    throw unharmed(`${reason}; the agent was rolled back to what it was before`);
+    throw unharmed(`${reason}; the agent was rolled back to its previous state`);
   }
 
   /** Removes leftovers; any that remain are removed with the next replacement, or with the agent. */

@@ -81,7 +81,9 @@ export async function runSwarm(id: string): Promise<SwarmStatus | undefined> {
       return await askSwarmAgent.executeWithOptions({ summary: `Agent ${agentId}` }, [turn]);
     } catch (error) {
       if (isCancellation(error)) throw error;
-      log.warn('an agent of a swarm was not asked by its host', { reason: failureReason(error) });
+      log.warn('the host did not run the turn of an agent in a swarm', {
+        reason: failureReason(error),
+      });
       return records.endSwarmTurn(turn);
     }
   }

@@ -37,7 +37,7 @@ import {
 import { Wakeups } from './wakeups.js';
 import { WatchdogStates, nothingYet } from './watchdog-states.js';
 
-const BROUGHT_UP = 'Docker is back: the agent is brought up in its turn';
+const BROUGHT_UP = 'Docker is available again: the agent waits for its start';
 
 /** State that passes from run to run. */
 type WatchdogInput = Pick<SuperviseAgentInput, 'desired' | 'observed' | 'watchdog' | 'wakeups'>;

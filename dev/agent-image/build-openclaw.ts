@@ -65,7 +65,7 @@ export async function ensureAgentImage(options: AgentImageOptions): Promise<stri
     if (!(error instanceof ImageUnavailableError)) throw error;
     if (recipe.version !== version || !(await canBuild(docker))) throw error;
     log(
-      'it cannot be had from there, so it is made here from npm packages, or taken from the cache',
+      'the registry does not provide it, so it is built here from npm packages, or read from the cache',
     );
   }
   await importImage(docker, await ensureArchive(options, recipe), built, instructions(version));

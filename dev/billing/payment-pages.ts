@@ -39,7 +39,7 @@ export const paymentsPage = (
   page(
     'Payments',
     payments.length === 0
-      ? html`<p>Nothing is paid yet.</p>`
+      ? html`<p>No payment was made yet.</p>`
       : html`<ul>
           ${subscriptions.map(subscriptionItem)} ${payments.map(paymentItem)}
         </ul>`,

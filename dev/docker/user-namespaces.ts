@@ -52,9 +52,10 @@ async function remappedData(dataDir: string): Promise<string[]> {
 
 async function obstacleTo(dataDir: string): Promise<string | undefined> {
   const most = await readFile('/proc/sys/user/max_user_namespaces', 'utf8').catch(() => '0');
-  if (Number(most) === 0) return 'this kernel gives none';
+  if (Number(most) === 0) return 'this kernel provides none';
   const ids = await readFile('/proc/self/uid_map', 'utf8');
-  if (!/^\s*0\s+0\s+4294967295\s*$/.test(ids)) return 'this machine is in one itself';
+  if (!/^\s*0\s+0\s+4294967295\s*$/.test(ids))
+    return 'this machine itself runs in a user namespace';
   const programs = await Promise.all(PROGRAMS.map(findProgram));
   if (programs.includes(undefined)) return `${PROGRAMS.join(' and ')} are not on this machine`;
   // Root in a container is another user on this machine, and must be able to traverse these folders.

@@ -143,12 +143,12 @@ export class AgentTour {
 
   async #makeVideo(): Promise<void> {
     const [terminal, user] = [this.#terminal, this.#user];
-    terminal.heading('Have a video made, of one second');
+    terminal.heading('Create a video of one second');
     const path = '/api/generate-video';
     const wanted = { prompt: 'A sunrise over the sea', duration: 1 };
     const asked = await terminal.askUnless(NO_PROVIDER, user.web('POST', path, wanted));
     if (asked === undefined) {
-      say('No provider of videos is set up: VIDEO_API_TOKEN=local npm start has a stand-in.');
+      say('No video provider is set up: VIDEO_API_TOKEN=local npm start starts a stand-in.');
       return;
     }
     const { id } = video.parse(asked.body).video;
@@ -174,7 +174,7 @@ export class AgentTour {
     // Skips the first account: `npm start` spends its money.
     const account = chain?.accounts[randomInt(1, chain.accounts.length)];
     if (!chain || !account) {
-      say('The tour has no wallet that holds the token, so it creates no stream.');
+      say('The tour has no wallet with the token, so it creates no stream.');
       return;
     }
     say('\nAs an account of the chain, which holds the token:');

@@ -80,14 +80,15 @@ export class Terminal {
    * @param isThere throws if the expected answer can no longer come.
    */
   async until(asked: TourRequest, isThere: (body: unknown) => boolean): Promise<Answer> {
-    say(`\n${this.#curlOf(asked)}   # until it is done`);
+    say(`\n${this.#curlOf(asked)}   # until it has succeeded`);
     const deadline = performance.now() + POLLED_MS;
     for (;;) {
       const answer = await send(asked);
       const isOver = answer.status >= 300 || performance.now() > deadline;
       if (isOver || isThere(answer.body)) this.#show(answer);
       if (isOver) {
-        const reason = answer.status >= 300 ? 'the answer is an error' : 'the answer came too late';
+        const reason =
+          answer.status >= 300 ? 'the answer is an error' : 'the answer arrived too late';
         throw new StartFailure(`The tour ends here: ${reason}.`);
       }
       if (isThere(answer.body)) return answer;

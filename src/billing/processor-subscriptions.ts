@@ -169,7 +169,7 @@ export class ProcessorSubscriptions {
         { idempotencyKey: checkoutId },
       ),
     );
-    if (url === null) throw new ProcessorError('The payment processor sent no page to pay on');
+    if (url === null) throw new ProcessorError('The payment processor sent no payment page');
     return { sessionId: id, url };
   }
 
@@ -294,7 +294,8 @@ export class ProcessorSubscriptions {
   /** Makes the page on which a customer confirms a change of plan, pays or cancels. */
   async createPortal({ plan, returnUrl, subscriptionId }: PlanChange): Promise<string> {
     const current = await this.read(subscriptionId);
-    if (!current) throw new ProcessorError('The payment processor does not know your plan');
+    if (!current)
+      throw new ProcessorError('The payment processor has no subscription for your plan');
     const price = plan === undefined ? undefined : await this.#priceOf(plan);
     const configuration = await this.#portal(plan, price);
     const { url } = await this.#processor.call(NO_CHECKOUT, (stripe) =>

@@ -14,7 +14,7 @@ const CHECKOUT_S = 60 * 60;
 /** Returns the time at which a new checkout expires, in seconds since 1970. */
 export const checkoutEnd = (): number => Math.floor(Date.now() / 1_000) + CHECKOUT_S;
 
-export const NO_CHECKOUT = 'The payment processor made no checkout: retry later';
+export const NO_CHECKOUT = 'The payment processor created no checkout: retry later';
 
 /** 500: the payment processor is not configured, or did not make a checkout. */
 export class ProcessorError extends ServiceError {
@@ -85,7 +85,7 @@ export class Processor {
         { idempotencyKey: checkoutId },
       ),
     );
-    if (url === null) throw new ProcessorError('The payment processor sent no page to pay on');
+    if (url === null) throw new ProcessorError('The payment processor sent no payment page');
     return { sessionId: id, url };
   }
 

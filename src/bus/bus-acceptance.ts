@@ -82,13 +82,13 @@ function refuse(accepted: Accepted | undefined, daily: number): void {
       throw dailyMessagesUsedUp(current, daily);
     case 'hourly':
       throw limitReached(
-        'The recipient takes no further message in this hour: retry later',
+        'The recipient has reached its limit of messages for this hour: retry later',
         { max: MAX_AN_HOUR, resetS: RETRY_AFTER_S },
         { current, limit: MAX_AN_HOUR },
       );
     case 'bytes':
       throw limitReached(
-        'The stored messages of the sender or of the recipient are too large: retry when old ones are removed',
+        'The stored messages of the sender or of the recipient have reached their limit: retry when old ones were removed',
         { max: MAX_STORED_BYTES, resetS: RETRY_AFTER_S },
         { current, limit: MAX_STORED_BYTES },
       );

@@ -73,7 +73,7 @@ function diskFinding({ free, low }: Disk, floor: number): Finding {
   const left = `The disk of Docker's volumes has ${gigabytes(free)} free`;
   if (!low) return ok(`${left}.`);
   return failure(
-    `${left}, less than AGENT_HOST_DISK_FLOOR (${gigabytes(floor)}): free some, until then the host takes no agents.`,
+    `${left}, less than AGENT_HOST_DISK_FLOOR (${gigabytes(floor)}): free some, until then the host accepts no agents.`,
   );
 }
 

@@ -15,12 +15,12 @@ export async function checkHosts(database: Database, env: Environment): Promise<
   const takes = hosts.some((host) => statusOf(host) === 'ready' && freePlaces(host) > 0);
   if (takes) return findings;
   const remedy = hosts.length === 0 ? ': start the worker of a Docker host' : ', see its lines';
-  return [...findings, failure(`No host takes another agent${remedy}.`)];
+  return [...findings, failure(`No host accepts another agent${remedy}.`)];
 }
 
 function stateOf(host: HostDetail): Finding {
   const name = `Host ${host.id}`;
-  const taken = `${host.agents} of ${host.capacity} places are taken`;
+  const taken = `${host.agents} of ${host.capacity} places are occupied`;
   switch (statusOf(host)) {
     case 'removing':
       return warning(`${name} is being removed.`);
@@ -29,13 +29,13 @@ function stateOf(host: HostDetail): Finding {
         `${name} has not reported for ${Math.round(host.unseenSeconds)} s: start its worker, or remove the host.`,
       );
     case 'engine_unavailable':
-      return failure(`${name} takes no agents: its Docker does not answer. Start Docker there.`);
+      return failure(`${name} accepts no agents: its Docker does not answer. Start Docker there.`);
     case 'disk_low':
-      return failure(`${name} takes no agents: its disk is nearly full. Free some space there.`);
+      return failure(`${name} accepts no agents: its disk is nearly full. Free some space there.`);
     case 'network_open':
-      return failure(`${name} takes no agents: its networks would be open. ${HOW}`);
+      return failure(`${name} accepts no agents: its networks would be open. ${HOW}`);
     case 'cordoned':
-      return warning(`${name} is cordoned: it takes no agents until you uncordon it.`);
+      return warning(`${name} is cordoned: it accepts no agents until you uncordon it.`);
     case 'ready':
       return freePlaces(host) > 0
         ? ok(`${name} is ready; ${taken}.`)

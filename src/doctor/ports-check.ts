@@ -85,7 +85,7 @@ async function faultOf(place: Port, runs: boolean): Promise<Finding | undefined>
   if (await canListen(host, port)) return undefined;
   if (runs && (await isOurs(place))) return undefined;
   return failure(
-    `Port ${port} on ${host} is taken by another program, or ${host} is no address of this machine: set ` +
+    `Port ${port} on ${host} is used by another program, or ${host} is no address of this machine: set ` +
       `${variable} to a free port.`,
   );
 }

@@ -5,8 +5,8 @@ import { failure, ok, warning, type Check, type Finding } from './check.js';
 
 /** Variables that only one process may have. */
 const FOREIGN: Readonly<Record<string, string>> = {
-  DATABASE_OWNER_URL: 'scripts/migrate.js alone may have it, and no API or worker starts with it',
-  OPERATOR_PRIVATE_KEY: 'the process of payments alone may have it, and no other starts with it',
+  DATABASE_OWNER_URL: 'only scripts/migrate.js may have it; no API or worker starts with it',
+  OPERATOR_PRIVATE_KEY: 'only the payments process may have it; no other process starts with it',
 };
 
 /** Checks all settings, a line for each problem. */

@@ -142,7 +142,7 @@ export const ERROR_CODES = {
   SCOPE_REQUIRED: { status: 403, cause: 'the API key lacks the scope in `required`' },
   SESSION_CLOSED: {
     status: 402,
-    cause: 'the payment session takes no debits any more: open another',
+    cause: 'the payment session is closed or closing: open another',
   },
   SESSION_EXHAUSTED: {
     status: 402,

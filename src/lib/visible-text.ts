@@ -8,4 +8,4 @@ export function isVisible(text: string): boolean {
 }
 
 /** Error text for a name with invisible characters. */
-export const NOT_VISIBLE = 'must not contain characters that are not seen';
+export const NOT_VISIBLE = 'must not contain invisible characters';

@@ -29,7 +29,7 @@ function describePlatform(event: PlatformEvent): string {
     case 'ledger_unbalanced': {
       const { differences } = event;
       const what = differences === 1 ? 'in one place' : `in ${differences} places`;
-      return `The ledger is not balanced: it differs ${what}. See what it is: npm run check:ledger`;
+      return `The ledger is not balanced: it differs ${what}. For the differences, run: npm run check:ledger`;
     }
     case 'nonces_missing': {
       const { chainId, from, signer, until } = event;
@@ -40,7 +40,7 @@ function describePlatform(event: PlatformEvent): string {
     case 'payment_failed':
       return `The payment ${event.paymentId} for ${event.cause} was not made: ${FAILURES[event.failure]}. See it: GET /api/underground/payments?state=failed`;
     case 'fees_unpayable':
-      return `${event.payer} has nothing left to pay fees with on chain ${event.chainId}. Payments wait until it has.`;
+      return `${event.payer} has no balance left for fees on chain ${event.chainId}. Payments wait for a deposit.`;
     case 'fees_too_high': {
       const { chainId, fee, limit } = event;
       const [what, name] =
@@ -48,7 +48,7 @@ function describePlatform(event: PlatformEvent): string {
       return `${what} on chain ${chainId} would cost ${fee}, more than the maximum. Payments wait until the fee falls. Check the node, or raise the maximum: CHAIN_${name}, or USDC_${name} for the chain of USDC.`;
     }
     case 'gas_spent':
-      return `The gas of this UTC day is used up: ${event.limit} units for all users (GAS_A_DAY_TOTAL). New splits and payment sessions are refused until midnight UTC; sessions are settled and closed all the same. See who uses it: docs/operations.md, Gas.`;
+      return `The gas of this UTC day is used up: ${event.limit} units for all users (GAS_A_DAY_TOTAL). New splits and payment sessions are refused until midnight UTC; sessions are still settled and closed. For the users, see docs/operations.md, Gas.`;
     case 'chain_unknown': {
       const { chainId, waiting } = event;
       const what = waiting === 1 ? '1 row waits' : `${waiting} rows wait`;
@@ -57,21 +57,21 @@ function describePlatform(event: PlatformEvent): string {
     case 'settlement_given_up':
       return `The payment session ${event.sessionId} could not be settled in ${event.attempts} attempts. The state of its hold on chain is checked once an hour; for the reason see: GET /api/underground/payments?state=failed`;
     case 'granted_credits_used_up':
-      return `Referrals have granted as many credits on ${event.day} (UTC) as they may: ${event.limit} US dollars. Until the day ends, registrations with a referral code credit nobody. If many are by one person, set BOT_DETECTION; to grant more, raise CREDITS_GRANTED_A_DAY.`;
+      return `Referrals have granted as many credits on ${event.day} (UTC) as they may: ${event.limit} US dollars. Until the day ends, registrations with a referral code grant no credits. If one person makes many of them, set BOT_DETECTION; to grant more, raise CREDITS_GRANTED_A_DAY.`;
     case 'x402_payments_used_up':
-      return `Payments by the x402 gateway on ${event.day} (UTC) have reached their limit for all users: ${event.limit} US dollars (X402_PAY_DAILY_TOTAL). Until the day ends, larger ones are refused. See who pays: docs/operations.md, Payments by the x402 gateway.`;
+      return `Payments by the x402 gateway on ${event.day} (UTC) have reached their limit for all users: ${event.limit} US dollars (X402_PAY_DAILY_TOTAL). Until the day ends, further payments above the rest are refused. For the payers, see docs/operations.md, Payments by the x402 gateway.`;
     case 'videos_used_up':
-      return `Videos on ${event.day} (UTC) have reached their limit for all users: ${event.limit} (VIDEO_DAILY_TOTAL). Until the day ends, no more are made. See who makes them: docs/operations.md, Videos.`;
+      return `Videos on ${event.day} (UTC) have reached their limit for all users: ${event.limit} (VIDEO_DAILY_TOTAL). Until the day ends, requests for videos are refused. For the users, see docs/operations.md, Videos.`;
     case 'payment_unmatched':
       return `The event ${event.eventId} of the payment processor changed no credits: its payment is not made yet, or it fits no checkout of this platform in id, amount or currency. See it at the payment processor, and docs/operations.md, Credits.`;
     case 'subscription_unmatched':
-      return `The subscription ${event.subscriptionId} of the payment processor names a checkout that this platform has not made. It gives nobody a plan. See it at the payment processor, and docs/operations.md, Plans.`;
+      return `The subscription ${event.subscriptionId} of the payment processor names a checkout that this platform has not created. It grants no plan. Check it at the payment processor, and docs/operations.md, Plans.`;
     case 'subscription_unknown':
-      return `The payment processor does not know the subscription ${event.subscriptionId}, which it has sold: PAYPROC_SECRET_KEY is probably of another account, or of its test mode. The plan ends when its time is over. See docs/operations.md, Plans.`;
+      return `The payment processor has no subscription ${event.subscriptionId}, which was sold here: PAYPROC_SECRET_KEY probably belongs to another account, or to its test mode. The plan ends with its paid period. See docs/operations.md, Plans.`;
     case 'second_plan':
-      return `A user has bought a second plan or storage plan, for example in two tabs: the subscription ${event.subscriptionId} is refunded and cancelled. See it at the payment processor, and docs/operations.md, Plans.`;
+      return `A user has bought a second plan or storage plan, for example in two tabs: the subscription ${event.subscriptionId} is refunded and cancelled. Check it at the payment processor, and see docs/operations.md, Plans.`;
     case 'session_unpaid':
-      return `The hold of the payment session ${event.sessionId} was ended on chain before all was settled: ${formatAmount(BigInt(event.amount))} pathUSD that were delivered are not paid.`;
+      return `The hold of the payment session ${event.sessionId} was ended on chain before all was settled: ${formatAmount(BigInt(event.amount))} pathUSD of delivered actions are not paid.`;
   }
 }
 
@@ -79,8 +79,8 @@ const FAILURES: Readonly<Record<PaymentFailure, string>> = {
   reverted: 'its transaction was reverted on chain',
   refused: 'it would have been reverted on chain',
   unsignable: 'it could not be signed',
-  cancelled: 'no node took its transaction',
-  unknown: 'its wallet has paid what the database knows nothing of, which may have been this',
+  cancelled: 'no node accepted its transaction',
+  unknown: 'its wallet made a payment that is missing in the database and may be this one',
 };
 
 function missedLines(missed: number): string[] {
@@ -98,13 +98,13 @@ export function truncated(text: string, max: number): string {
 function describe(notification: AgentEvent): string {
   switch (notification.event) {
     case 'degraded':
-      return 'is degraded: its gateway does not answer as it should.';
+      return 'is degraded: its gateway does not answer correctly.';
     case 'memory_missing':
-      return 'has lost its memory and stays stopped until an operator restores the memory or gives the agent an empty one.';
+      return 'has lost its memory and stays stopped until an operator restores the memory or replaces it with an empty one.';
     case 'stop_refused':
-      return 'should not run, and its Docker refuses to stop it. It is tried again with each pass over the host.';
+      return 'should not run, but its Docker refuses to stop it. Each pass over the host retries.';
     case 'memory_filling':
-      return `fills its memory: ${Math.floor(notification.share * 100)} % of what it may take. At 100 % it is stopped.`;
+      return `fills its memory: ${Math.floor(notification.share * 100)} % of its maximum. At 100 % the agent is stopped.`;
     case 'memory_full':
       return 'was stopped, because its memory is full: reset it, or raise AGENT_DISK_LIMIT, and start the agent.';
     case 'dealt_with_by_host': {

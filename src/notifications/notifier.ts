@@ -60,7 +60,7 @@ export class Notifier {
     const { name } = channel;
     const claim = await this.#claim(notification, name);
     if (claim.kind === 'wait') {
-      const reason = 'as many as may be sent within a minute are before it';
+      const reason = "the channel's messages for the next minute are already queued";
       return { channel: name, outcome: 'waiting', delayMs: claim.delayMs, reason };
     }
     if (claim.kind === 'settled') {

@@ -234,7 +234,7 @@ export class RadioStreams {
     } catch (error) {
       if (!(error instanceof NoTokenError)) throw error;
       throw new UnavailableError(
-        'Streams are for holders of a token: the operator can set PLATFORM_TOKEN_ADDRESS',
+        'Streams require the platform token, but the operator has not set PLATFORM_TOKEN_ADDRESS',
         { cause: error },
       );
     }

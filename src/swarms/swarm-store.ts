@@ -311,12 +311,14 @@ function outcomeOf(swarm: SwarmRow, members: readonly MemberRow[]): Outcome {
       return failed(`The coordinator did not merge the answers: ${swarm.error ?? ENDED}`);
     }
     return members.some((member) => member.status === 'done')
-      ? failed('The coordinator was not asked to merge the answers')
+      ? failed('The answers were not sent to the coordinator')
       : failed('No member has answered');
   }
   const missing = members.find((member) => member.status !== 'done');
   if (missing) {
-    return failed(`Member ${missing.position + 1} failed: ${missing.error ?? 'it was not asked'}`);
+    return failed(
+      `Member ${missing.position + 1} failed: ${missing.error ?? 'the task was not sent'}`,
+    );
   }
   const last = members.at(-1);
   return last

@@ -56,7 +56,7 @@ export class VideoNotOrderedError extends VideoProviderError {
   override readonly name = 'VideoNotOrderedError';
 
   constructor(status: number) {
-    super(`The provider of videos orders nothing now (status ${status})`);
+    super(`The video provider accepts no requests now (status ${status})`);
   }
 }
 
@@ -65,7 +65,7 @@ export class VideoRefusedError extends Error {
   override readonly name = 'VideoRefusedError';
 
   constructor(readonly status: number) {
-    super(`The provider of videos refused the request with status ${status}`);
+    super(`The video provider refused the request with status ${status}`);
   }
 }
 
@@ -185,7 +185,7 @@ export class VideoProvider {
 
   async #call(path: string, { signal, ...call }: Call) {
     if (this.#settings.apiToken === undefined) {
-      throw new VideoProviderError('The provider of videos is not configured');
+      throw new VideoProviderError('The video provider is not configured');
     }
     try {
       const { body, status } = await boundedRequest({
@@ -198,7 +198,7 @@ export class VideoProvider {
       });
       return { status, answer: tryParseJson(body ? await textOf(body) : '') };
     } catch (cause) {
-      throw new VideoProviderError('The provider of videos does not answer', { cause });
+      throw new VideoProviderError('The video provider does not answer', { cause });
     }
   }
 }
@@ -212,6 +212,6 @@ interface Call {
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 
 const invalid = (status: number): VideoProviderError =>
-  new VideoProviderError(`The provider of videos sent no valid answer (status ${status})`);
+  new VideoProviderError(`The video provider sent no valid answer (status ${status})`);
 
 async function* nothing(): AsyncGenerator<Buffer, void> {}

@@ -23,8 +23,8 @@ const LOST = "The provider's answer was lost; the video is not requested again, 
 const GONE = 'The provider has already deleted the file';
 const NO_FILE = 'The provider named no file';
 const ELSEWHERE = 'The provider named a file that is not on its own hosts';
-const NO_VIDEO = 'The file of the provider is no video';
-const TOO_LARGE = `The file is larger than ${MAX_FILE_BYTES / 1024 ** 2} MB, or than all files together may be`;
+const NO_VIDEO = 'The file of the provider is not a video';
+const TOO_LARGE = `The file is larger than ${MAX_FILE_BYTES / 1024 ** 2} MB, or than the limit for all files`;
 const NO_LENGTH = 'The provider sent a file without its length';
 
 /** A file that is no video of ours, whatever is tried. */
@@ -138,7 +138,7 @@ export class VideoSteps {
   ): Promise<void> {
     const silence = new AbortController();
     const timer = setTimeout(
-      () => silence.abort(new VideoProviderError('The file stopped')),
+      () => silence.abort(new VideoProviderError('The file stopped arriving')),
       SILENCE_MS,
     );
     const limits = AbortSignal.any([signal, silence.signal, AbortSignal.timeout(FILE_MS)]);
@@ -146,9 +146,10 @@ export class VideoSteps {
       await this.#provider.download(address, limits, async (file) => {
         const { body, isDelimited, length, status, type: contentType } = file;
         if (status === 404 || status === 410) throw new UnusableFileError(GONE);
-        if (status >= 500 || status === 429) throw new VideoProviderError('The file is away');
+        if (status >= 500 || status === 429)
+          throw new VideoProviderError('The file is unavailable');
         if (status !== 200) {
-          throw new UnusableFileError(`The provider does not give the file (status ${status})`);
+          throw new UnusableFileError(`The provider refused the file (status ${status})`);
         }
         if (!/^video\/[\w.+-]{1,60}$/.test(contentType)) throw new UnusableFileError(NO_VIDEO);
         if (!isDelimited) throw new UnusableFileError(NO_LENGTH);

@@ -107,7 +107,9 @@ export class Videos {
       return true;
     });
     if (isStored) return getVideo(by.tenant, id);
-    throw new UnavailableError('No more videos are made today: retry after midnight UTC');
+    throw new UnavailableError(
+      'The limit of videos for today is reached: retry after midnight UTC',
+    );
   }
 
   /** Opens the file of a video. @throws NotFoundError if the video has none */
@@ -127,7 +129,7 @@ export class Videos {
     const { apiToken, model } = this.#settings;
     if (apiToken !== undefined && model !== undefined) return;
     const missing = apiToken === undefined ? 'VIDEO_API_TOKEN' : 'VIDEO_MODEL';
-    throw new UnavailableError(`No videos are made here: ${missing} is not set`);
+    throw new UnavailableError(`Videos are not available: ${missing} is not set`);
   }
 
   /** Counts a video of the UTC day, and notifies operators of the last one. Returns false if there is no place. */

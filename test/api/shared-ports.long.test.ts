@@ -162,5 +162,5 @@ test('a start whose port is taken reports the reason once and leaves no process'
   await start();
   const [first] = [api];
   const problem = await start({ METRICS_PORT: '0' }).finally(() => first?.kill('SIGTERM'));
-  expect(problem).toEqual({ problem: expect.stringContaining('the port is taken') });
+  expect(problem).toEqual({ problem: expect.stringContaining('the port is used') });
 });

@@ -237,20 +237,24 @@ describe("a plan's owner", () => {
     expect(await billing()).toMatchObject({ plan: 'network', status: 'active' });
   });
 
-  test('does not have a higher plan by a second change that costs nothing', attack, async () => {
-    const id = await site.subscribe(ada);
-    const network = await checkout(ada, 'network');
-    const collective = await checkout(ada, 'collective');
-    await confirm(network.body.url, 'change-unpaid');
-    await confirm(collective.body.url, 'change');
-    subscriptionOf(id).status = 'active';
-    await site.catchUp();
-    expect(subscriptionOf(id).price.unit_amount).toBe(19_900);
-    expect(await billing()).toMatchObject({ plan: 'solo' });
-    site.processor.subscriptions.pay(id);
-    await site.catchUp();
-    expect(await billing()).toMatchObject({ plan: 'collective', status: 'active' });
-  });
+  test(
+    "a plan's owner gets no higher plan by a second change without a payment",
+    attack,
+    async () => {
+      const id = await site.subscribe(ada);
+      const network = await checkout(ada, 'network');
+      const collective = await checkout(ada, 'collective');
+      await confirm(network.body.url, 'change-unpaid');
+      await confirm(collective.body.url, 'change');
+      subscriptionOf(id).status = 'active';
+      await site.catchUp();
+      expect(subscriptionOf(id).price.unit_amount).toBe(19_900);
+      expect(await billing()).toMatchObject({ plan: 'solo' });
+      site.processor.subscriptions.pay(id);
+      await site.catchUp();
+      expect(await billing()).toMatchObject({ plan: 'collective', status: 'active' });
+    },
+  );
 
   test('has a lower plan as soon as the change is confirmed', async () => {
     await site.subscribe(ada, 'network');

@@ -15,7 +15,7 @@ const dispute = (second: number, status: string, { cents = 1_000, disputeId = 'd
   at(second, { kind: 'dispute', disputeId, status, cents, ...usd });
 
 test.each<[string, readonly DatedFact[], number]>([
-  ['nothing of a payment alone', [], 0],
+  ['a payment without reversals', [], 0],
   ['the cumulative sum of refunds', [refunded(1, 300), refunded(2, 500)], 500],
   ['the larger of two sums of one second', [refunded(1, 500), refunded(1, 300)], 500],
   ['nothing of a refund that failed', [refunded(1, 300), failed(5, 're_1', 300)], 0],

@@ -94,12 +94,16 @@ describe('purchase of credits', () => {
     expect((await site.web(undefined, 'GET', '/api/credits', { headers })).status).toBe(200);
   });
 
-  test('is limited to thirty checkouts a minute for each user', attack, async () => {
-    const statuses = [];
-    for (let n = 0; n < 31; n += 1) statuses.push((await site.web(ada, 'GET', TOP_UP)).status);
-    expect(statuses).toEqual([...Array<number>(30).fill(200), 429]);
-    expect((await site.web(await site.person(), 'GET', TOP_UP)).status).toBe(200);
-  });
+  test(
+    'a purchase of credits is limited to thirty checkouts a minute for each user',
+    attack,
+    async () => {
+      const statuses = [];
+      for (let n = 0; n < 31; n += 1) statuses.push((await site.web(ada, 'GET', TOP_UP)).status);
+      expect(statuses).toEqual([...Array<number>(30).fill(200), 429]);
+      expect((await site.web(await site.person(), 'GET', TOP_UP)).status).toBe(200);
+    },
+  );
 
   test('answers 500 while the processor is down, and leaves no checkout that charges', async () => {
     const before = site.processor.sessions.size;

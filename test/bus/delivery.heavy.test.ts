@@ -166,18 +166,21 @@ describe('a delivery', () => {
     expect(await delivery.deliver(id, signal)).toBe('delivered');
   });
 
-  test.each(['sender', 'recipient'])('ends when the %s is being removed', async (party) => {
-    await hook(bob);
-    const { id } = await sent();
-    const removed = party === 'sender' ? ada : bob;
-    await site.rows(`UPDATE agents SET desired = 'deleted' WHERE id = '${removed.id}'`);
-    expect(await delivery.deliver(id, signal)).toBe('dead');
-    expect(received).toEqual([]);
-    const [webhook] = await site.rows(
-      `SELECT dead_in_row FROM bus_webhooks WHERE agent_id = '${bob.id}'`,
-    );
-    expect(webhook).toEqual({ dead_in_row: 0 });
-  });
+  test.each(['sender', 'recipient'])(
+    'a delivery ends when the %s is being removed',
+    async (party) => {
+      await hook(bob);
+      const { id } = await sent();
+      const removed = party === 'sender' ? ada : bob;
+      await site.rows(`UPDATE agents SET desired = 'deleted' WHERE id = '${removed.id}'`);
+      expect(await delivery.deliver(id, signal)).toBe('dead');
+      expect(received).toEqual([]);
+      const [webhook] = await site.rows(
+        `SELECT dead_in_row FROM bus_webhooks WHERE agent_id = '${bob.id}'`,
+      );
+      expect(webhook).toEqual({ dead_in_row: 0 });
+    },
+  );
 
   test.each(LYING_ANSWERS.map((addresses) => [addresses.join(', '), addresses] as const))(
     'is refused when the name now resolves to %s',

@@ -94,14 +94,21 @@ describe('a signature by a kept wallet', () => {
     }
   });
 
-  test('is refused for the agent of another user', { tags: 'attack' }, async () => {
-    const stranger = await site.person();
-    expect((await sign(kept.id, unsigned(), stranger)).status).toBe(404);
-  });
+  test(
+    'a signature by a kept wallet is refused for the agent of another user',
+    { tags: 'attack' },
+    async () => {
+      const stranger = await site.person();
+      expect((await sign(kept.id, unsigned(), stranger)).status).toBe(404);
+    },
+  );
 
-  test.each(['PAY', ''])('is refused for the action %j', async (action) => {
-    expect((await sign(kept.id, { ...unsigned(), action })).status).toBe(400);
-  });
+  test.each(['PAY', ''])(
+    'a signature by a kept wallet is refused for the action %j',
+    async (action) => {
+      expect((await sign(kept.id, { ...unsigned(), action })).status).toBe(400);
+    },
+  );
 });
 
 test('the signer signs no text but messages of the bus', { tags: 'attack' }, async () => {
@@ -209,19 +216,23 @@ describe('an agent in its container', () => {
     expect(await delivery.deliver(second.body.next, signal)).toBe('settled');
   });
 
-  test('sees no message of another agent', { tags: 'attack' }, async () => {
-    const token = await tokenOf(bob.id, owner.id);
-    const stranger = await site.agent();
-    await site.send(stranger, kept);
-    const { body } = await ask(token, 'GET');
-    expect(body.messages).toEqual([]);
-    const [row] = await site.rows<{ max: string }>('SELECT max(id) FROM bus_messages');
-    await ask(token, 'GET', `?after=${row?.max}`);
-    const [other] = await site.rows(
-      `SELECT status FROM bus_messages WHERE to_agent = '${kept.id}'`,
-    );
-    expect(other).toEqual({ status: 'queued' });
-  });
+  test(
+    'an agent in its container cannot read messages of another agent',
+    { tags: 'attack' },
+    async () => {
+      const token = await tokenOf(bob.id, owner.id);
+      const stranger = await site.agent();
+      await site.send(stranger, kept);
+      const { body } = await ask(token, 'GET');
+      expect(body.messages).toEqual([]);
+      const [row] = await site.rows<{ max: string }>('SELECT max(id) FROM bus_messages');
+      await ask(token, 'GET', `?after=${row?.max}`);
+      const [other] = await site.rows(
+        `SELECT status FROM bus_messages WHERE to_agent = '${kept.id}'`,
+      );
+      expect(other).toEqual({ status: 'queued' });
+    },
+  );
 
   test.each(['?after=x', '?after=-1', `?after=${2n ** 63n}`, '?limit=0', '?limit=51'])(
     'is refused with %s',

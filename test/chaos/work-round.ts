@@ -255,7 +255,7 @@ async function requestVerification(site: WorkSite, key: string): Promise<Work> {
     async problems() {
       const current = (await states()).filter((state) => state === 'current').length;
       return [
-        ...(current === 1 ? [] : [`${current} verifications are in force`]),
+        ...(current === 1 ? [] : [`${current} verifications are current`]),
         ...(await stillRuns(site, verifyAgentId(agentId))),
       ];
     },

@@ -163,7 +163,7 @@ describe('faults of npm start', () => {
       const launcher = place.start({ AGENT_AI_HOST: '127.0.0.1' });
       expect(await launcher.ended).toBe(1);
       expect(launcher.output.trim().split('\n').at(-1)).toBe(
-        `Cannot listen on 127.0.0.1:${place.agentAiPort}: the port is taken by another program; ` +
+        `Cannot listen on 127.0.0.1:${place.agentAiPort}: the port is used by another program; ` +
           'set AGENT_AI_PORT to another port',
       );
     } finally {

@@ -38,11 +38,11 @@ async function findingsOf(env: Readonly<Record<string, string>> = {}): Promise<s
   }
 }
 
-const NONE_LEFT = 'failure: No host takes another agent, see its lines.';
+const NONE_LEFT = 'failure: No host accepts another agent, see its lines.';
 
 test('accepts a host that takes agents', async () => {
   await report('one');
-  expect(await findingsOf()).toEqual(['ok: Host one is ready; 0 of 2 places are taken.']);
+  expect(await findingsOf()).toEqual(['ok: Host one is ready; 0 of 2 places are occupied.']);
 });
 
 test('names a platform without a host', async () => {
@@ -57,8 +57,8 @@ test('names a host without Docker, a full disk and a silent worker', async () =>
   await report('silent');
   await asOwner("UPDATE hosts SET seen_at = seen_at - interval '46 seconds' WHERE id = 'silent'");
   expect(await findingsOf()).toEqual([
-    expect.stringMatching(/^failure: Host disk takes no agents: its disk is nearly full/),
-    expect.stringMatching(/^failure: Host docker takes no agents: its Docker does not answer/),
+    expect.stringMatching(/^failure: Host disk accepts no agents: its disk is nearly full/),
+    expect.stringMatching(/^failure: Host docker accepts no agents: its Docker does not answer/),
     expect.stringMatching(/^failure: Host silent has not reported for 4\d s: start its worker/),
     NONE_LEFT,
   ]);
@@ -68,7 +68,7 @@ test('names a host whose rules of iptables cannot be set, with the reason', asyn
   const reason = 'iptables: no such program';
   await report('one', { egress: { status: 'open', reason, refuses: true } });
   expect(await findingsOf()).toEqual([
-    expect.stringMatching(/^failure: Host one takes no agents: its networks would be open/),
+    expect.stringMatching(/^failure: Host one accepts no agents: its networks would be open/),
     expect.stringContaining(
       'reach private networks and the host itself (iptables: no such program)',
     ),

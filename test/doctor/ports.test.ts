@@ -53,7 +53,7 @@ test.each(PORTS)('names a port that another program has, and its setting %s', as
   const port = await portOf(other());
   expect(await findingsOf(true, { [name]: port })).toContainEqual(
     expect.stringMatching(
-      new RegExp(`^failure: Port ${port} on 127\\.0\\.0\\.1 is taken .* set ${name} to a free`),
+      new RegExp(`^failure: Port ${port} on 127\\.0\\.0\\.1 is used .* set ${name} to a free`),
     ),
   );
 });

@@ -117,7 +117,7 @@ test('names a platform that does not run, and leaves out its servers', async () 
   expect(findings[0]).toEqual({
     check: 'platform',
     status: 'warning',
-    text: 'No platform runs in /data: run npm start. Only what needs none is checked.',
+    text: 'No platform runs in /data: run npm start. Only checks that need no platform are made.',
   });
   expect(findings).not.toContainEqual(expect.objectContaining({ check: 'database' }));
 });

@@ -177,38 +177,42 @@ describe('a payment', () => {
     expect(asked).toMatchObject([{ fields }]);
   });
 
-  test('is a row and an audit line before the call, and its outcome after it', attack, async () => {
-    let before: unknown;
-    answer = async (response) => {
-      before = [await states(), (await audit(ada.id)).map(({ action }) => action)];
-      pays(response);
-    };
-    await pay({ currency: 'pathUSD', method: 'stream' });
-    expect(before).toEqual([['pending'], ['x402.pay']]);
-    const [row] = await rows();
-    expect(await audit(ada.id)).toEqual([
-      {
-        action: 'x402.pay',
-        subject: row?.id,
-        request_id: expect.any(String),
-        detail: {
-          email: ada.email,
-          amount: '5.000000',
-          currency: 'pathUSD',
-          recipient: RECIPIENT,
-          method: 'stream',
-          agentId: ada.agentId,
-          attempt: 1,
+  test(
+    'a payment is stored as a row and an audit line before the call, and its outcome after the call',
+    attack,
+    async () => {
+      let before: unknown;
+      answer = async (response) => {
+        before = [await states(), (await audit(ada.id)).map(({ action }) => action)];
+        pays(response);
+      };
+      await pay({ currency: 'pathUSD', method: 'stream' });
+      expect(before).toEqual([['pending'], ['x402.pay']]);
+      const [row] = await rows();
+      expect(await audit(ada.id)).toEqual([
+        {
+          action: 'x402.pay',
+          subject: row?.id,
+          request_id: expect.any(String),
+          detail: {
+            email: ada.email,
+            amount: '5.000000',
+            currency: 'pathUSD',
+            recipient: RECIPIENT,
+            method: 'stream',
+            agentId: ada.agentId,
+            attempt: 1,
+          },
         },
-      },
-      {
-        action: 'x402.outcome',
-        subject: row?.id,
-        request_id: expect.any(String),
-        detail: { outcome: 'paid', attempt: 1 },
-      },
-    ]);
-  });
+        {
+          action: 'x402.outcome',
+          subject: row?.id,
+          request_id: expect.any(String),
+          detail: { outcome: 'paid', attempt: 1 },
+        },
+      ]);
+    },
+  );
 
   test.each<[string, string, (response: ServerResponse) => unknown]>([
     ['a 402', 'refused', (response) => json(response, 402, { error: 'inner' })],
@@ -319,15 +323,18 @@ describe('a payment', () => {
     expect((await pay({}, { by: await payer() })).status).toBe(200);
   });
 
-  test.each(['X402_PAY_DAILY', 'X402_PAY_DAILY_TOTAL'])('is a 503 while %s is 0', async (name) => {
-    const at = await webOver(gateway.url, { [name]: '0' });
-    const { body, status } = await pay({}, { at });
-    expect([status, body]).toEqual([
-      503,
-      { success: false, error: 'x402 payments are not enabled' },
-    ]);
-    expect([asked, await rows()]).toEqual([[], []]);
-  });
+  test.each(['X402_PAY_DAILY', 'X402_PAY_DAILY_TOTAL'])(
+    'a payment is a 503 while %s is 0',
+    async (name) => {
+      const at = await webOver(gateway.url, { [name]: '0' });
+      const { body, status } = await pay({}, { at });
+      expect([status, body]).toEqual([
+        503,
+        { success: false, error: 'x402 payments are not enabled' },
+      ]);
+      expect([asked, await rows()]).toEqual([[], []]);
+    },
+  );
 
   test('is off in production, and bounded elsewhere, unless the settings say otherwise', () => {
     const of = (env: Readonly<Record<string, string>>) =>
@@ -410,30 +417,38 @@ describe('a repetition of a payment', () => {
     expect(await states()).toEqual(['paid']);
   });
 
-  test('with other fields is a 422, however old the first one is', attack, async () => {
-    const key = randomUUID();
-    answer = (response) => json(response, 402, {});
-    await pay({}, { key });
-    for (const fields of [
-      { amount: 6 },
-      { currency: 'pathUSD' },
-      { recipient: RECIPIENT.toLowerCase() },
-      { endpoint: 'weather' },
-      { method: 'stream' },
-    ]) {
-      await forgetAnswers();
-      const { body, status } = await pay(fields, { key });
-      expect([status, body]).toMatchObject([422, { code: 'IDEMPOTENCY_KEY_REUSED' }]);
-    }
-    expect(asked).toHaveLength(1);
-  });
+  test(
+    'a repetition of a payment with other fields is a 422, however old the first one is',
+    attack,
+    async () => {
+      const key = randomUUID();
+      answer = (response) => json(response, 402, {});
+      await pay({}, { key });
+      for (const fields of [
+        { amount: 6 },
+        { currency: 'pathUSD' },
+        { recipient: RECIPIENT.toLowerCase() },
+        { endpoint: 'weather' },
+        { method: 'stream' },
+      ]) {
+        await forgetAnswers();
+        const { body, status } = await pay(fields, { key });
+        expect([status, body]).toMatchObject([422, { code: 'IDEMPOTENCY_KEY_REUSED' }]);
+      }
+      expect(asked).toHaveLength(1);
+    },
+  );
 
-  test("has a row of its own for another user's same key", attack, async () => {
-    const [key, bob] = [randomUUID(), await payer()];
-    await pay({}, { key });
-    expect((await pay({}, { key, by: bob })).status).toBe(200);
-    expect(new Set(asked.map((each) => each.key)).size).toBe(2);
-  });
+  test(
+    "a repetition of a payment has a row of its own for another user's same key",
+    attack,
+    async () => {
+      const [key, bob] = [randomUUID(), await payer()];
+      await pay({}, { key });
+      expect((await pay({}, { key, by: bob })).status).toBe(200);
+      expect(new Set(asked.map((each) => each.key)).size).toBe(2);
+    },
+  );
 });
 
 describe('the limits of a day', () => {
@@ -518,14 +533,18 @@ describe('the limits of a day', () => {
     expect(await refused({ amount: 11 }, { by: eve })).toMatchObject({ current: '40.000000' });
   });
 
-  test('admit exactly one of fifty payments that want the last place at once', attack, async () => {
-    await pay({ amount: 15 });
-    const all = await Promise.all(Array.from({ length: 50 }, () => pay({ amount: 5 })));
-    const of = (wanted: number) => all.filter(({ status }) => status === wanted).length;
-    expect([of(200), of(429)]).toEqual([1, 49]);
-    expect(asked).toHaveLength(2);
-    expect(await rows()).toHaveLength(2);
-  });
+  test(
+    'the limits of a day admit exactly one of fifty concurrent payments for the last place',
+    attack,
+    async () => {
+      await pay({ amount: 15 });
+      const all = await Promise.all(Array.from({ length: 50 }, () => pay({ amount: 5 })));
+      const of = (wanted: number) => all.filter(({ status }) => status === wanted).length;
+      expect([of(200), of(429)]).toEqual([1, 49]);
+      expect(asked).toHaveLength(2);
+      expect(await rows()).toHaveLength(2);
+    },
+  );
 
   test(
     'admit exactly the rest of all users for fifty payments of many users at once',
@@ -541,14 +560,18 @@ describe('the limits of a day', () => {
     },
   );
 
-  test('send a payment with one key once, however many requests come at once', attack, async () => {
-    const key = randomUUID();
-    const all = await Promise.all(Array.from({ length: 20 }, () => pay({}, { key })));
-    expect(asked).toHaveLength(1);
-    expect(
-      all.map(({ status }) => status).filter((status) => ![200, 409].includes(status)),
-    ).toEqual([]);
-  });
+  test(
+    'a payment with one key is sent once for any number of concurrent requests',
+    attack,
+    async () => {
+      const key = randomUUID();
+      const all = await Promise.all(Array.from({ length: 20 }, () => pay({}, { key })));
+      expect(asked).toHaveLength(1);
+      expect(
+        all.map(({ status }) => status).filter((status) => ![200, 409].includes(status)),
+      ).toEqual([]);
+    },
+  );
 });
 
 describe('a payment without an outcome', () => {

@@ -91,7 +91,7 @@ async function withQuietEngine(use: (host: DockerHost) => Promise<void>): Promis
 }
 
 /** Name of the activity that also jitters its heartbeats. */
-const BEATS_TOO = 'an agent is looked at that is not well';
+const BEATS_TOO = 'an unhealthy agent is checked';
 
 /** Loops that do their work once and end in the pause after it. */
 const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promise<unknown>>> = {
@@ -99,7 +99,7 @@ const AGAIN_AND_AGAIN: Readonly<Record<string, (stop: AbortController) => Promis
     const work = () => stop.abort();
     return periodically({ everyMs: PERIOD_MS, failure: 'never', log, work }, stop.signal);
   },
-  'a worker asks its database': (stop) => {
+  'a worker pings its database': (stop) => {
     const ping = () => Promise.resolve(stop.abort());
     return new DatabaseGate().keep({ ping }, log, stop.signal);
   },

@@ -117,8 +117,8 @@ describe('tools', () => {
     ['agents_get', { agentId: 'a' }, 'id is required'],
     ['agents_list', { limit: 1_000 }, 'limit must be'],
     ['agents_list', { limit: { most: 1 } }, 'limit must be text or a number'],
-    ['agents_list', { count: 1 }, 'count is not known here'],
-    ['agents_list', { __proto__: 1, constructor: 1 }, 'constructor is not known here'],
+    ['agents_list', { count: 1 }, 'count is not a known field'],
+    ['agents_list', { __proto__: 1, constructor: 1 }, 'constructor is not a known field'],
     ['agents_stop', { id: 'a', wait: 61 }, 'wait'],
     ['agents_create', { name: '' }, 'name'],
     ['tasks_create', { id: 'a', name: 'x', message: 'y\0', schedule: '1h' }, 'stored'],
@@ -362,7 +362,7 @@ describe('the pages beside the tools', () => {
       expect(await checked(filled)).toMatchObject({ valid: true, errors: [] });
       expect(await checked(config)).toMatchObject({
         valid: false,
-        errors: [{ message: 'An API key must stand in place of <API_KEY>' }],
+        errors: [{ message: 'Replace <API_KEY> by an API key' }],
       });
     }
     expect((await ask('GET', `${hostmcp('setup')}?client=emacs`)).status).toBe(400);

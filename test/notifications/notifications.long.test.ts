@@ -133,7 +133,7 @@ describe('notification', () => {
     const notify = newWorker();
     expect(await notify(degraded(agent))).toEqual({ telegram: 'sent', discord: 'sent' });
     expect(texts()).toEqual([
-      'Agent "first agent" is degraded: its gateway does not answer as it should.\n' +
+      'Agent "first agent" is degraded: its gateway does not answer correctly.\n' +
         'Reason: It did not answer\n' +
         `Agent ${agent.agentId} of user operator on host local`,
     ]);

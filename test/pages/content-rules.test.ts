@@ -794,7 +794,7 @@ describe('posts', () => {
       '<p>Changed by <a href="/u1">Ada 1</a> at 18:04 once.</p>',
     ],
     ['the author of a quote, on a line', '<div>Ada 1 wrote:</div>'],
-    ['the author of a quote, by the name alone', '<div>Says <b>Ada 1</b></div>'],
+    ['the author of a quote, only by the name', '<div>Says <b>Ada 1</b></div>'],
   ])('omits from posts: %s', (_what, html) => {
     expect(read(`<div>${signed(html)}</div>`).text).toBe(texts(SAID, SAID, SAID));
   });

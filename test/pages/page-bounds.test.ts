@@ -45,32 +45,36 @@ afterEach(async () => {
 
 const NEVER = new AbortController().signal;
 
-test('limits a page to 10 s, fetches 32 at once and queues 200', { timeout: 90_000 }, async () => {
-  const clocks: AbortController[] = [];
-  const timeout = AbortSignal.timeout.bind(AbortSignal);
-  vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => {
-    if (ms !== 10_000) return timeout(ms);
-    const clock = new AbortController();
-    clocks.push(clock);
-    return clock.signal;
-  });
-  onTestFinished(() => void vi.restoreAllMocks());
-  // Reads a page of another host for another client.
-  const read = (each: number) =>
-    pages.read('read', `http://page-${each}.test:${port}/held-${each}`, {
-      client: `203.0.113.${each}`,
-      signal: NEVER,
+test(
+  'limits a page to 10 s, fetches 32 concurrently and queues 200',
+  { timeout: 90_000 },
+  async () => {
+    const clocks: AbortController[] = [];
+    const timeout = AbortSignal.timeout.bind(AbortSignal);
+    vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => {
+      if (ms !== 10_000) return timeout(ms);
+      const clock = new AbortController();
+      clocks.push(clock);
+      return clock.signal;
     });
-  const many = Promise.allSettled(Array.from({ length: 32 + 200 }, (_, each) => read(each)));
-  const last = read(232).catch((error: unknown) => error);
-  await expect.poll(() => asked.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(32);
-  expect(asked).toHaveLength(32);
-  expect(clocks.length).toBeGreaterThanOrEqual(32 + 200);
-  for (const clock of clocks) clock.abort(new DOMException('late', 'TimeoutError'));
-  expect(await last).toBeInstanceOf(QueueFullError);
-  const codes = (await many).map((one) => one.status === 'rejected' && one.reason.code);
-  expect(codes).toEqual(Array(232).fill('TIMEOUT'));
-});
+    onTestFinished(() => void vi.restoreAllMocks());
+    // Reads a page of another host for another client.
+    const read = (each: number) =>
+      pages.read('read', `http://page-${each}.test:${port}/held-${each}`, {
+        client: `203.0.113.${each}`,
+        signal: NEVER,
+      });
+    const many = Promise.allSettled(Array.from({ length: 32 + 200 }, (_, each) => read(each)));
+    const last = read(232).catch((error: unknown) => error);
+    await expect.poll(() => asked.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(32);
+    expect(asked).toHaveLength(32);
+    expect(clocks.length).toBeGreaterThanOrEqual(32 + 200);
+    for (const clock of clocks) clock.abort(new DOMException('late', 'TimeoutError'));
+    expect(await last).toBeInstanceOf(QueueFullError);
+    const codes = (await many).map((one) => one.status === 'rejected' && one.reason.code);
+    expect(codes).toEqual(Array(232).fill('TIMEOUT'));
+  },
+);
 
 test('caches up to 64 MB of answers', { timeout: 120_000 }, async () => {
   // A letter counts for two bytes.

@@ -93,7 +93,7 @@ const BOUNDS: Readonly<Record<string, Bound>> = {
   bus_signatures: bound('requests that wait for a signature', { kind: 'bus-signatures' }),
   heartbeats: bound('one for each user', { with: 'users' }),
   clones: bound('one for each agent', { with: 'agents' }),
-  hosts: bound('written by workers alone', { in: 'worker/finish-removals.ts' }),
+  hosts: bound('written only by workers', { in: 'worker/finish-removals.ts' }),
   pending_notifications: bound('one for each event of an agent', {
     in: 'src/notifications/outbox.ts',
   }),

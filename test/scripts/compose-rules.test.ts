@@ -156,7 +156,7 @@ test.each<[service: keyof typeof project.services, change: object, fault: string
 });
 
 test.each([
-  [{ networks: { data: {} } }, 'the network data has a way out'],
+  [{ networks: { data: {} } }, 'the network data has access to other networks'],
   [{ secrets: { smtp_url: { environment: 'SMTP_URL' } } }, 'the secret smtp_url is no file'],
 ])('names a broken rule of the whole project: %j', (change, fault) => {
   const broken = composeProject.parse({ ...project, ...change });

@@ -16,7 +16,7 @@ const INSTALL = '"install": [{"kind": "brew", "formula": "curl"}]';
 
 test.each([
   ['no instructions', '   \n'],
-  ['fields alone', withFields().replace('# Weather', ' ')],
+  ['only fields', withFields().replace('# Weather', ' ')],
   ['fields without an end', '---\nname: weather\n# Weather'],
   ['more bytes than allowed', 'é'.repeat(MAX_SKILL_BYTES / 2 + 1)],
   ['a control character', 'a\u0007b'],

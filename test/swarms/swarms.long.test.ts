@@ -111,7 +111,7 @@ test('a swarm whose worker ends in the middle continues, and asks no agent twice
   await platform.startWorkers();
   const swarm = await ended(id, 'completed');
   expect(swarm.members[0]).toMatchObject({ status: 'failed', output: null });
-  expect(swarm.members[0].error).toContain('not asked again');
+  expect(swarm.members[0].error).toContain('not sent again');
   // The first agent is the coordinator, too.
   expect(await Promise.all(agents.map((agentId) => asked(agentId, id)))).toEqual([2, 1, 1]);
 });

@@ -310,24 +310,28 @@ describe('a new swarm', () => {
     expect((await listSwarms(database.db.asUser(ada), ada, { limit: 10 })).items).toEqual([one]);
   });
 
-  test("refuses another user's agents like absent ones", { tags: 'attack' }, async () => {
-    const bob = await withAgents(1);
-    for (const stranger of [`${bob}-agent-1`, 'absent']) {
-      await expect(create({ agentIds: [...agents(1), stranger] })).rejects.toMatchObject({
-        status: 404,
-        message: 'Agent not found',
-      });
-    }
-    expect((await listSwarms(database.db.asUser(ada), ada, { limit: 10 })).items).toEqual([]);
-    const { id } = await create();
-    await expect(getSwarm(database.db.asUser(bob), id)).rejects.toMatchObject({ status: 404 });
-    for (const action of ['cancel', 'retry'] as const) {
-      await expect(swarms.change(by(bob), owner(bob), id, action)).rejects.toMatchObject({
-        status: 404,
-        message: 'Swarm not found',
-      });
-    }
-  });
+  test(
+    "refuses another user's agents in the same way as missing ones",
+    { tags: 'attack' },
+    async () => {
+      const bob = await withAgents(1);
+      for (const stranger of [`${bob}-agent-1`, 'absent']) {
+        await expect(create({ agentIds: [...agents(1), stranger] })).rejects.toMatchObject({
+          status: 404,
+          message: 'Agent not found',
+        });
+      }
+      expect((await listSwarms(database.db.asUser(ada), ada, { limit: 10 })).items).toEqual([]);
+      const { id } = await create();
+      await expect(getSwarm(database.db.asUser(bob), id)).rejects.toMatchObject({ status: 404 });
+      for (const action of ['cancel', 'retry'] as const) {
+        await expect(swarms.change(by(bob), owner(bob), id, action)).rejects.toMatchObject({
+          status: 404,
+          message: 'Swarm not found',
+        });
+      }
+    },
+  );
 
   test('needs a plan, a coordinator among its members, and messages of the day', async () => {
     const wanted = {

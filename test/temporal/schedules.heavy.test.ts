@@ -140,7 +140,7 @@ test('a paused schedule stays paused and starts no run when a worker starts', as
   const schedule = client.schedule.getHandle('reconcile-host-2');
   const runs = async () => (await schedule.describe()).info.numActionsTaken;
   await until(async () => (await runs()) === 1);
-  await schedule.pause('its disk is looked at');
+  await schedule.pause('its disk is being checked');
   const { info: before } = await schedule.describe();
   await putSchedules(client, 'host-2');
   // A run queued before this trigger has been skipped by then, because the first run is still in
@@ -150,6 +150,6 @@ test('a paused schedule stays paused and starts no run when a worker starts', as
     return (await runs()) > 1;
   });
   const { info, state } = await schedule.describe();
-  expect(state).toMatchObject({ paused: true, note: 'its disk is looked at' });
+  expect(state).toMatchObject({ paused: true, note: 'its disk is being checked' });
   expect(info.numActionsSkippedOverlap).toBe(before.numActionsSkippedOverlap);
 });

@@ -145,9 +145,9 @@ describe('a request for a video', () => {
   });
 
   test.each([
-    ['while three are under way', MAX_IN_FLIGHT, `settled_at = NULL`],
-    ['after 20 of a day', MAX_A_DAY, `settled_at = now(), status = 'failed'`],
-  ])('takes the last place %s once', async (_, limit, state) => {
+    ['while the maximum number is in production', MAX_IN_FLIGHT, `settled_at = NULL`],
+    ['when one is left of the day', MAX_A_DAY, `settled_at = now(), status = 'failed'`],
+  ])('allows only one more video %s', async (_, limit, state) => {
     const { id: userId } = ada;
     await owner(
       `INSERT INTO videos (id, user_id, prompt)
@@ -174,7 +174,7 @@ describe('a request for a video', () => {
       [{ model: undefined }, 'VIDEO_MODEL'],
     ] as const) {
       const made = create(videosWith({ ...settings.videos, ...more }));
-      await expect(made).rejects.toThrow(`No videos are made here: ${name} is not set`);
+      await expect(made).rejects.toThrow(`Videos are not available: ${name} is not set`);
     }
   });
 
@@ -266,19 +266,22 @@ describe('a prediction', () => {
   test('is requested again if nothing reached the provider', async () => {
     const id = await site.create(ada);
     const away = stepsWith({ VIDEO_API_URL: 'http://127.0.0.1:1' });
-    await expect(away.request(id, never)).rejects.toThrow('The provider of videos does not answer');
+    await expect(away.request(id, never)).rejects.toThrow('The video provider does not answer');
     expect((await site.get(ada, id)).status).toBe('queued');
     expect(await request(id)).toMatch(/^\w+$/);
   });
 
-  test.each([401, 402, 429] as const)('is requested again after status %i', async (create) => {
-    const id = await site.create(ada);
-    site.provider.faults = { create };
-    await expect(request(id)).rejects.toThrow(`orders nothing now (status ${create})`);
-    expect((await site.get(ada, id)).status).toBe('queued');
-    site.provider.faults = {};
-    expect(await request(id)).toMatch(/^\w+$/);
-  });
+  test.each([401, 402, 429] as const)(
+    'a prediction is requested again after status %i',
+    async (create) => {
+      const id = await site.create(ada);
+      site.provider.faults = { create };
+      await expect(request(id)).rejects.toThrow(`accepts no requests now (status ${create})`);
+      expect((await site.get(ada, id)).status).toBe('queued');
+      site.provider.faults = {};
+      expect(await request(id)).toMatch(/^\w+$/);
+    },
+  );
 
   test('has its reason if the provider refuses it', async () => {
     site.provider.faults = { create: 'refused' };
@@ -388,12 +391,12 @@ describe('a file', () => {
 
   test.each([
     ['gone', 'The provider has already deleted the file'],
-    ['html', 'The file of the provider is no video'],
-    ['empty', 'The file of the provider is no video'],
-    ['large', 'The file is larger than 500 MB, or than all files together may be'],
+    ['html', 'The file of the provider is not a video'],
+    ['empty', 'The file of the provider is not a video'],
+    ['large', 'The file is larger than 500 MB, or than the limit for all files'],
     ['no-length', 'The provider sent a file without its length'],
-    ['redirect', 'The provider does not give the file (status 302)'],
-  ] as const)('ends the video if it is %s', { tags: 'attack' }, async (file, error) => {
+    ['redirect', 'The provider refused the file (status 302)'],
+  ] as const)('a file ends the video if it is %s', { tags: 'attack' }, async (file, error) => {
     site.provider.faults = { file };
     const id = await succeeded();
     await fetchFile(id);
@@ -409,16 +412,19 @@ describe('a file', () => {
     expect(await partsOf(id)).toEqual([]);
   });
 
-  test.each(['half', 'error'] as const)('is fetched again if it is %s', async (file) => {
-    site.provider.faults = { file };
-    const id = await succeeded();
-    await expect(fetchFile(id)).rejects.toThrow();
-    expect(await partsOf(id)).toEqual([]);
-    site.provider.faults = {};
-    await Promise.all([fetchFile(id), fetchFile(id)]);
-    expect((await site.get(ada, id)).status).toBe('completed');
-    expect(await partsOf(id)).toEqual([id]);
-  });
+  test.each(['half', 'error'] as const)(
+    'the file of a video is fetched again if it is %s',
+    async (file) => {
+      site.provider.faults = { file };
+      const id = await succeeded();
+      await expect(fetchFile(id)).rejects.toThrow();
+      expect(await partsOf(id)).toEqual([]);
+      site.provider.faults = {};
+      await Promise.all([fetchFile(id), fetchFile(id)]);
+      expect((await site.get(ada, id)).status).toBe('completed');
+      expect(await partsOf(id)).toEqual([id]);
+    },
+  );
 
   test.each<[unknown, string]>([
     [null, 'The provider named no file'],

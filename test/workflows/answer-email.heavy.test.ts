@@ -157,19 +157,22 @@ const setAgent = (change: string) =>
 test.each([
   ['starts', "status = 'pending'", "status = 'active'"],
   ['is repaired', "status = 'error', port = NULL", "status = 'active', port = PORT"],
-  ['takes no connection', 'port = 1', 'port = PORT'],
-])('a mail waits for an agent that %s, which is then asked once', async (_, away, back) => {
-  await setAgent(away);
-  const id = await delivered();
-  let attempts = 0;
-  const attempted = async () => {
-    if (++attempts === 5) await setAgent(back.replace('PORT', String(port)));
-  };
-  const { result, workflowId } = await run(id, { attempted });
-  expect([result, attempts]).toEqual(['answered', 6]);
-  expect([gateway.asked.length, site.resend.sent.length]).toEqual([1, 1]);
-  expect(await hoursOf(workflowId)).toBeGreaterThan(5 / 60 - 0.01);
-});
+  ['accepts no connection', 'port = 1', 'port = PORT'],
+])(
+  'a mail waits for an agent that %s, and is then sent to the agent once',
+  async (_, away, back) => {
+    await setAgent(away);
+    const id = await delivered();
+    let attempts = 0;
+    const attempted = async () => {
+      if (++attempts === 5) await setAgent(back.replace('PORT', String(port)));
+    };
+    const { result, workflowId } = await run(id, { attempted });
+    expect([result, attempts]).toEqual(['answered', 6]);
+    expect([gateway.asked.length, site.resend.sent.length]).toEqual([1, 1]);
+    expect(await hoursOf(workflowId)).toBeGreaterThan(5 / 60 - 0.01);
+  },
+);
 
 test('a mail is skipped when its agent does not run within the hour', async () => {
   await setAgent("status = 'pending'");

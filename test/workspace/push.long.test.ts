@@ -154,7 +154,7 @@ test('a push that needs a login and has none fails with that reason', async () =
   await originOn('127.0.0.1');
   remote.instead = (_, response) =>
     response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
-  expect(await refusal()).toMatch(/asks for a login, or/);
+  expect(await refusal()).toMatch(/requires a login, or/);
 });
 
 test('a remote branch with newer commits is left unchanged, and the local commit stays', async () => {
@@ -193,7 +193,7 @@ test('an HTTPS remote is contacted by its name, and gets nothing if its certific
   const { port } = secure.address() as AddressInfo; // a TCP listener: never a string
   allow = `127.0.0.1:${port}`;
   await originAt(`https://${LOGIN}@code.test:${port}/${nameOf()}`);
-  expect(await refusal()).toMatch(/^The remote could not be pushed to/);
+  expect(await refusal()).toMatch(/^The push failed: the remote/);
   expect(new Set(greeted)).toEqual(new Set(['code.test']));
   await new Promise((resolve) => secure.close(resolve));
 });
@@ -264,7 +264,7 @@ test('a redirecting remote is not followed', async () => {
     request.url?.startsWith('/there/')
       ? response.end()
       : response.writeHead(302, { location: `/there${request.url}` }).end();
-  expect(await refusal()).toMatch(/^The remote could not be pushed to/);
+  expect(await refusal()).toMatch(/^The push failed: the remote/);
   expect(remote.asked.filter(({ line }) => line.includes('/there/'))).toEqual([]);
 });
 
@@ -341,7 +341,7 @@ describe('a remote whose answer never ends', { timeout: 60_000 }, () => {
     expect(await brief.gitSync()).toMatchObject({
       committed: true,
       pushed: false,
-      pushError: 'The remote was not done in time: it may have the commit',
+      pushError: 'The remote did not finish in time: it may have the commit',
     });
     expect(await readdir(views)).toEqual([]);
   });

@@ -21,34 +21,38 @@ const VERIFY = { path: '/verify-email', kind: 'verify-email' } as const;
 const WORDINGS: Readonly<Record<MailKind, Wording>> = {
   'verify-email': {
     subject: 'Confirm your address',
-    before: ['An account was made with this address. Sign in and confirm that it is yours:'],
+    before: [
+      'An account was created with this address. Sign in and confirm that the address is yours:',
+    ],
     link: VERIFY,
-    after: ['If you have not made an account, you need not do anything.'],
+    after: ['If you have not created an account, ignore this mail.'],
   },
   'change-email': {
     subject: 'Confirm your new address',
-    before: ['This is to become the address of an account. Sign in to it and confirm that:'],
+    before: ['An account is to get this address. Sign in to the account and confirm the address:'],
     link: VERIFY,
-    after: ['If you have not asked for that, you need not do anything.'],
+    after: ['If you have not requested this, ignore this mail.'],
   },
   'reset-password': {
     subject: 'Set a new password',
-    before: ['A new password was asked for, for the account with this address. Set it here:'],
+    before: [
+      'A new password was requested for the account with this address. Set the password here:',
+    ],
     link: { path: '/reset-password', kind: 'reset-password' },
-    after: ['If you have not asked for one, you need not do anything: your password stays.'],
+    after: ['If you have not requested this, ignore this mail: your password does not change.'],
   },
   'email-change-asked': {
-    subject: 'Your account is to have another address',
+    subject: 'A new address was requested for your account',
     before: [
-      'Somebody who is signed in to your account wants to change its address. The address changes when the new one is confirmed.',
-      'If this was not you, set a new password: this signs out all sessions.',
+      'A session of your account has requested a new address for the account. The address changes when the new one is confirmed.',
+      'If this was not you, set a new password: this ends all sessions.',
     ],
     after: [],
   },
   'email-changed': {
-    subject: 'Your account has another address',
+    subject: 'The address of your account has changed',
     before: [
-      'The address of your account was changed, and this one is not its address any more.',
+      'The address of your account was changed. This mailbox no longer belongs to the account.',
       'If this was not you, contact the operator of the service.',
     ],
     after: [],
@@ -56,8 +60,8 @@ const WORDINGS: Readonly<Record<MailKind, Wording>> = {
   'password-was-reset': {
     subject: 'Your password was reset',
     before: [
-      'A new password was set for your account by a link that was sent to this address. Everybody who was signed in has been signed out. API keys have ended, unless the request kept them.',
-      'If that was not you, somebody else reads your mail: secure your mailbox, and then set a new password.',
+      'A new password was set for your account by a link that was sent to this address. All sessions have ended. API keys have ended as well, unless the request kept them.',
+      'If this was not you, another person can read your mail: secure your mailbox, and then set a new password.',
     ],
     after: [],
   },
@@ -65,38 +69,38 @@ const WORDINGS: Readonly<Record<MailKind, Wording>> = {
     subject: 'Your API keys have scopes now',
     before: [
       'API keys have scopes: agents, ai, files, gateway and money. Your present keys have all but money.',
-      'Only a key with the scope money pays splits, settles bookings, creates or imports wallets, and opens payment sessions. If a program of yours does that, sign in, make a key with this scope, and give it to the program.',
+      'Only a key with the scope money pays splits, settles bookings, creates or imports wallets, and opens payment sessions. If one of your programs needs this, sign in, create a key with this scope, and use it in the program.',
     ],
     after: [],
   },
   'key-added': {
     subject: 'Your account has a new API key',
     before: [
-      'A new API key was made for your account. Programs act by it in your name.',
-      'If this was not you, sign in, delete the key, and set a new password: this signs out all sessions.',
+      'A new API key was created for your account. Programs can use it to act in your name.',
+      'If this was not you, sign in, delete the key, and set a new password: this ends all sessions.',
     ],
     after: [],
   },
   'sign-in-added': {
-    subject: 'Your account has a new way to sign in',
+    subject: 'A sign-in method was added to your account',
     before: [
-      'A password, or an account elsewhere, was added to your account. It can be signed in with.',
-      'If this was not you, sign in, remove it, and set a new password: this signs out all sessions.',
+      'A password, or an account at another service, was added to your account as a sign-in method.',
+      'If this was not you, sign in, remove it, and set a new password: this ends all sessions.',
     ],
     after: [],
   },
   'sign-in-removed': {
-    subject: 'Your account has lost a way to sign in',
+    subject: 'A sign-in method was removed from your account',
     before: [
-      'An account elsewhere was unlinked from your account. It cannot be signed in with any more.',
-      'If this was not you, set a new password: this signs out all sessions.',
+      'An account at another service was unlinked from your account. It can no longer be used to sign in.',
+      'If this was not you, set a new password: this ends all sessions.',
     ],
     after: [],
   },
   'bus-dead-letters': {
     subject: 'Messages for your agent were not delivered',
     before: [
-      'Messages of other agents for an agent of yours could not be delivered within a day, or its webhook refused them.',
+      'Messages of other agents for one of your agents could not be delivered within a day, or its webhook refused them.',
       'Check the webhook of the agent, and deliver the messages again by POST /api/underground/bus/messages/<messageId>/redeliver.',
     ],
     after: [],
@@ -117,7 +121,8 @@ export const tokenKindOf = (kind: MailKind): MailTokenKind | undefined => WORDIN
 export function messageOf(kind: MailKind, webUrl: string, token: string | undefined): MailMessage {
   const { subject, before, link, after } = WORDINGS[kind];
   const address = link && token && new URL(`${webUrl}${link.path}?token=${token}`).href;
-  const good = link && `The link is good for ${hours(LINK_HOURS[link.kind])}, and once.`;
+  const good =
+    link && `The link is valid for ${hours(LINK_HOURS[link.kind])}, and can be used once.`;
   const last = good === undefined ? after : [good, ...after];
   const lines = [...before, ...(address ? [address] : []), ...last];
   const anchor = address && html`<p><a href="${address}">${address}</a></p>`;

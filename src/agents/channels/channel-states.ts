@@ -17,8 +17,8 @@ export interface ChannelState {
 }
 
 const NOT_RUNNING = 'The agent is not running';
-const SILENT = "The agent's runtime did not say how its channels are";
-const NOT_REPORTED = "The agent's runtime does not report on this channel unless it fails";
+const SILENT = "The agent's runtime did not report the state of its channels";
+const NOT_REPORTED = "The agent's runtime reports this channel only if it fails";
 const FAILING = 'The runtime cannot use the channel: check its token and its settings';
 
 /** The channels of agents, as their runtimes report them. */

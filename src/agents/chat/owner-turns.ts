@@ -43,14 +43,14 @@ export type TurnEnd =
 
 const LOST: TurnEnd = {
   kind: 'failed',
-  reason: 'The answer was lost when the platform restarted. The agent is not asked again',
+  reason: 'The answer was lost when the platform restarted. The message is not sent again',
 };
 
 const NOT_RUNNING = { kind: 'skipped', reason: 'The agent is not running' } as const;
 
 const NOT_CONNECTED: TurnEnd = {
   kind: 'skipped',
-  reason: "The agent's gateway takes no connection",
+  reason: "The agent's gateway accepts no connection",
   isPassing: true,
 };
 

@@ -52,7 +52,7 @@ const MAX_UNASKED = 100;
 /** Hours for which the provider recognizes the key of an answer: it keeps keys for a day. */
 const KEY_HOURS = 23;
 
-const MAY_BE_SENT = 'The answer may have been sent: the provider did not say so in time';
+const MAY_BE_SENT = 'The answer may have been sent: the provider did not confirm it in time';
 
 /** Texts of a mail, which are removed when it is settled. */
 const SETTLED = `settled_at = now(), subject = NULL, body = NULL, answer = NULL`;
@@ -142,7 +142,7 @@ export class AgentEmails {
 
   /** Ends a mail whose provider did not answer in time. */
   async giveUp(id: string): Promise<EmailStatus | undefined> {
-    await this.#end(id, 'received', 'failed', 'The provider of e-mails did not return the mail');
+    await this.#end(id, 'received', 'failed', 'The e-mail provider did not return the mail');
     await this.#end(id, 'answering', 'failed', MAY_BE_SENT);
     return (await this.#find(id))?.status;
   }

@@ -97,7 +97,7 @@ export class Resend {
     if (status >= 200 && status < 300) return body;
     const isOther = status === 409 && refusal.safeParse(body).data?.name === OTHER_MAIL;
     const isFinal = FINAL.has(status) || isOther;
-    throw new EmailProviderError(`The provider of e-mails answered with status ${status}`, isFinal);
+    throw new EmailProviderError(`The e-mail provider answered with status ${status}`, isFinal);
   }
 
   async #answer(call: Omit<Parameters<typeof boundedRequest>[0], 'accept' | 'maxBytes'>) {
@@ -112,7 +112,7 @@ export class Resend {
       if (cause instanceof ResponseTooLargeError) {
         throw new EmailProviderError('The e-mail is too long', true, { cause });
       }
-      throw new EmailProviderError('The provider of e-mails does not answer', false, { cause });
+      throw new EmailProviderError('The e-mail provider does not answer', false, { cause });
     }
   }
 }
@@ -124,5 +124,5 @@ function readAs<T>(schema: z.ZodType<T>, answer: unknown): T {
   const read = schema.safeParse(answer);
   if (read.success) return read.data;
   // The answer of a mail that was sent may be lost on the way: the call is repeated under its key.
-  throw new EmailProviderError('The provider of e-mails sent an invalid answer', false);
+  throw new EmailProviderError('The e-mail provider sent an invalid answer', false);
 }

@@ -109,7 +109,7 @@ async function takeLease(
       id,
       `belongs to another Docker engine, ${host.engineId}, with ${agents} agents (last ` +
         `report ${Math.round(unseenSeconds)} s ago): give this machine another name in AGENT_HOST, or, if ` +
-        `the old engine is gone for good, set AGENT_HOST_TAKEOVER=${host.engineId}, which takes effect ${SILENT_AFTER_SECONDS} s after the last report`,
+        `the old engine is permanently lost, set AGENT_HOST_TAKEOVER=${host.engineId}, which takes effect ${SILENT_AFTER_SECONDS} s after the last report`,
     );
   }
   await db.Host.update({ engineId }, { where: { id } });

@@ -65,7 +65,7 @@ const CONNECT_MS = 5_000;
 /** Milliseconds for a runtime to list its failing parts. */
 const FAILURES_MS = 2_000;
 
-const BROKEN_OFF = 'The push was broken off: the remote may have the commit';
+const BROKEN_OFF = 'The push was interrupted: the remote may have the commit';
 
 interface LocalHostParts {
   readonly id: string;

@@ -23,12 +23,12 @@ export async function placeAgent(
 }
 
 const NOT_BESIDE =
-  'The Docker host of the agent cannot take another one now, and a clone stands beside it';
+  'The Docker host of the agent has no free place now, and a clone needs a place on the same host';
 
 /** Returns the refusal: there is no default host, since an agent on an unknown host could wait forever. */
 function refusalOf(hosts: readonly HostLoad[]): string {
   return hosts.length === 0
-    ? 'No agent can be created before the worker of a Docker host has come up'
-    : 'No Docker host can take another agent now: each is full, cordoned, silent, ' +
+    ? 'No agent can be created before the worker of a Docker host has started'
+    : 'No Docker host has a free place for an agent now: each host is full, cordoned, silent, ' +
         'short of disk, without its engine or without a guard of its networks';
 }

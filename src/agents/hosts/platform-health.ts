@@ -15,7 +15,7 @@ export function platformHealth(
     hosts: async () => {
       const hosts = await hostLoads(database.asPlatform());
       if (!hosts.some((host) => statusOf(host) === 'ready')) {
-        throw new CheckFailedError('No host takes agents');
+        throw new CheckFailedError('No host accepts agents');
       }
     },
   });

@@ -104,7 +104,7 @@ export class HostOperations {
       const lost = await wouldBeLost(db, id);
       if (confirmed !== id) {
         throw new ConflictError(
-          `Removing host ${id} destroys the memories of ${lost.agents} agents for good (` +
+          `Removing host ${id} permanently destroys the memories of ${lost.agents} agents (` +
             `repeat with ?confirm=${id} to confirm)`,
           'CONFIRMATION_REQUIRED',
           { lost },

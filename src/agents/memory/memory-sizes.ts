@@ -191,7 +191,7 @@ export class MemorySizes {
         ? `${inMib(bytes)} of the ${inMib(bounds.bytes)}`
         : `${files} of the ${bounds.files} files`;
     return (
-      `Its memory is full, with ${what} that it may take: reset the memory, ` +
+      `Its memory is full, with ${what} of its maximum: reset the memory, ` +
       'buy a storage plan or have the limit raised, and start the agent'
     );
   }

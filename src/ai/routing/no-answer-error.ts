@@ -57,7 +57,7 @@ export class NoAnswerError extends Error {
       case 'refused':
         return new BadRequestError('The AI provider refuses to answer this', 'content_refused');
       case 'bad_request':
-        return new BadRequestError(`The AI provider ${provider} does not take this request`);
+        return new BadRequestError(`The AI provider ${provider} does not accept this request`);
       case 'rate_limited':
         return new TooManyRequestsError(
           `The AI provider ${provider} limits its requests`,

@@ -224,7 +224,7 @@ export class Meter {
 
   #regularly(everyMs: number, work: () => void | Promise<void>): Promise<void> {
     const { log } = this.#options;
-    const failure = 'usage is not kept up';
+    const failure = 'usage cannot be stored in time';
     return periodically({ everyMs, failure, log, work }, this.#closing.signal);
   }
 

@@ -184,7 +184,7 @@ export class WorkspaceHelpers {
         ENDING_MS,
       )
       .catch((error: unknown) => {
-        if (!(error instanceof DockerUnavailableError)) throw error; // only the connection is gone
+        if (!(error instanceof DockerUnavailableError)) throw error; // only the connection broke
       });
   }
 

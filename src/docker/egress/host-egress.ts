@@ -166,6 +166,6 @@ const NO_AI = 'agents do not reach the AI listener';
 
 /** Describes the destinations that agents reach but must not; undefined if there are none. */
 function faultOf({ reached, hasIpv6 }: EgressProbe): string | undefined {
-  if (reached.length > 0) return `agents reach ${reached.join(', ')} all the same`;
+  if (reached.length > 0) return `agents still reach ${reached.join(', ')}`;
   return hasIpv6 ? 'agents have addresses in IPv6' : undefined;
 }

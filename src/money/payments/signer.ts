@@ -183,7 +183,7 @@ export class Signer {
   #forgetGap(): void {
     const { gaps, log } = this.#parts;
     if (gaps.delete(signerId(this.#signer)))
-      log.info(this.#signer, 'no nonces are missing any more on chain');
+      log.info(this.#signer, 'no nonces are missing on chain any more');
   }
 
   async #fill(nonce: bigint): Promise<void> {

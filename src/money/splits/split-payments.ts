@@ -13,13 +13,13 @@ import { isEnded, type PaymentFailure } from '../../types/payment.js';
 import { splitStatusOf, type PayoutStatus, type SplitStatus } from '../../types/split-states.js';
 import { gasFor, splitCause } from './split-gas.js';
 
-const NOT_ENOUGH = 'Not enough in the wallet';
+const NOT_ENOUGH = 'The balance of the wallet is too low';
 
 const FAILURES: Readonly<Record<PaymentFailure, string>> = {
   reverted: 'The payment was reverted on chain',
   refused: 'The payment would have been reverted on chain',
   unsignable: 'The wallet cannot sign',
-  cancelled: 'No node took the payment',
+  cancelled: 'No node accepted the payment',
   unknown: 'The payment may have been made: check the wallet before a retry',
 };
 

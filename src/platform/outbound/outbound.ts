@@ -147,7 +147,10 @@ export class OutboundClient {
     const headers = { 'accept-encoding': 'identity' };
     return this.#exchange(readTarget(text), { method: 'GET', headers, signal }, (response) => {
       if ((response.headers['content-encoding'] ?? 'identity') !== 'identity') {
-        throw new OutboundError('BAD_ENCODING', 'The file is compressed, which was not asked for');
+        throw new OutboundError(
+          'BAD_ENCODING',
+          'The file is compressed, although no compression was requested',
+        );
       }
       // Without an encoding the pieces are buffers.
       return read({ ...headOf(response), body: response as AsyncIterable<Buffer> });

@@ -11,12 +11,12 @@ export type Remotes = Pick<OutboundClient, 'addressesOf'>;
 
 const NO_ORIGIN = 'The repository has no origin';
 const NO_BRANCH = 'No branch is checked out';
-const NOT_SECURE = 'Only https is allowed where OUTBOUND_ALLOW does not name the remote';
-export const NOT_IN_TIME = 'The remote was not done in time: it may have the commit';
-const REFUSED = 'The remote refused the commit: it may have others that are not here';
+const NOT_SECURE = 'Only https is allowed for a remote that OUTBOUND_ALLOW does not name';
+export const NOT_IN_TIME = 'The remote did not finish in time: it may have the commit';
+const REFUSED = 'The remote refused the commit: it may have commits that are missing here';
 const FAILED =
-  'The remote could not be pushed to: it does not answer as git, has a certificate that is not trusted here, asks for a login, or is sent too much at once';
-const NO_WAY = 'The git that is there cannot push over the network: it lacks git-remote-https';
+  'The push failed: the remote does not answer as git, has an untrusted certificate, requires a login, or received too much data at once';
+const NO_WAY = 'The installed git cannot push over the network: git-remote-https is missing';
 
 /** A host name that libcurl cannot read as anything else. */
 const NAME = /^[a-z0-9_][a-z0-9_.-]{0,252}$/;
@@ -80,7 +80,7 @@ export async function pushCommit(
       ...(login === undefined ? [] : [asHeader(login)]),
     ];
     const repository = await findRepository(place.root, place.path, ending);
-    if (!repository) return 'The repository is gone';
+    if (!repository) return 'The repository no longer exists';
     return await withView(place, repository, ending, async (view) => {
       await view.checked();
       // Checked first: a git without the remote helper may die of a broken pipe instead.

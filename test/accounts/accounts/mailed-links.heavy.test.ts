@@ -433,29 +433,33 @@ describe('a forgotten password', () => {
       streams: await owner(`SELECT FROM radio_streams WHERE id = '${here}'`),
     });
 
-    test('a reset removes them from an account that was never verified', attack, async () => {
-      const squatter = await unverified();
-      const planted = await plant(squatter);
-      expect((await reset(await resetTokenFor(squatter.email))).status).toBe(200);
-      expect(await found(planted)).toEqual({
-        agents: [
-          // A worker hands the request to the agent's supervisor.
-          { host: 'here', desired: 'deleted', gone: false, status: 'requested' },
-          { host: 'lost', desired: 'deleted', gone: true, status: 'succeeded' },
-        ],
-        wallets: [],
-        session: [{ state: 'settling' }],
-        streams: [],
-      });
-      const ada = { ...squatter, cookie: await newSession(squatter.id) };
-      expect((await ask(ada, 'GET', '/api/agents')).body.agents).toEqual([]);
-      const removed = await owner(
-        `SELECT subject FROM audit_log WHERE user_id = '${ada.id}' AND action = 'agent.delete'`,
-      );
-      expect(removed.map(({ subject }) => subject).sort()).toEqual(
-        [planted.here, planted.lost].sort(),
-      );
-    });
+    test(
+      'a reset removes agents, payment sessions, wallets and streams from an account that was never verified',
+      attack,
+      async () => {
+        const squatter = await unverified();
+        const planted = await plant(squatter);
+        expect((await reset(await resetTokenFor(squatter.email))).status).toBe(200);
+        expect(await found(planted)).toEqual({
+          agents: [
+            // A worker hands the request to the agent's supervisor.
+            { host: 'here', desired: 'deleted', gone: false, status: 'requested' },
+            { host: 'lost', desired: 'deleted', gone: true, status: 'succeeded' },
+          ],
+          wallets: [],
+          session: [{ state: 'settling' }],
+          streams: [],
+        });
+        const ada = { ...squatter, cookie: await newSession(squatter.id) };
+        expect((await ask(ada, 'GET', '/api/agents')).body.agents).toEqual([]);
+        const removed = await owner(
+          `SELECT subject FROM audit_log WHERE user_id = '${ada.id}' AND action = 'agent.delete'`,
+        );
+        expect(removed.map(({ subject }) => subject).sort()).toEqual(
+          [planted.here, planted.lost].sort(),
+        );
+      },
+    );
 
     test('a reset leaves them to an account that was verified', async () => {
       const ada = await verified();

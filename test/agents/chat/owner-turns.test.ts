@@ -22,7 +22,7 @@ const AGENT = { agentId: 'agent-1', userId: 'operator', host: 'here' };
 const QUESTION = { id: 'turn-1', conversation: 'task-1', text: 'Is the shop open?' };
 const LOST = {
   kind: 'failed',
-  reason: 'The answer was lost when the platform restarted. The agent is not asked again',
+  reason: 'The answer was lost when the platform restarted. The message is not sent again',
 };
 
 let database: TestDatabase;

@@ -327,7 +327,7 @@ describe('reading of a mail', () => {
         return true;
       };
       const reading = site.emails.read(id, AbortSignal.timeout(500));
-      await expect(reading).rejects.toThrow('The provider of e-mails');
+      await expect(reading).rejects.toThrow('The e-mail provider');
     }
     expect(await now(id)).toMatchObject({ status: 'received' });
     site.resend.fault = () => false;
@@ -335,7 +335,7 @@ describe('reading of a mail', () => {
     await site.emails.read(id, SIGNAL);
     expect(await now(id)).toMatchObject({
       status: 'failed',
-      reason: 'The provider of e-mails answered with status 404',
+      reason: 'The e-mail provider answered with status 404',
     });
   });
 });
@@ -378,7 +378,7 @@ describe('answer', () => {
         lose(response);
         return true;
       };
-      await expect(site.emails.send(id, SIGNAL)).rejects.toThrow('The provider of e-mails');
+      await expect(site.emails.send(id, SIGNAL)).rejects.toThrow('The e-mail provider');
       expect(await now(id)).toMatchObject({ status: 'answering' });
     }
     site.resend.loss = () => false;
@@ -407,7 +407,7 @@ describe('answer', () => {
       return true;
     };
     expect(await site.emails.send(id, SIGNAL)).toBe('failed');
-    expect((await now(id)).reason).toBe('The provider of e-mails answered with status 422');
+    expect((await now(id)).reason).toBe('The e-mail provider answered with status 422');
   });
 
   test('follows no redirect of the provider', async () => {
@@ -418,7 +418,7 @@ describe('answer', () => {
       return true;
     };
     const sending = site.emails.send(id, SIGNAL);
-    await expect(sending).rejects.toThrow(/^The provider of e-mails answered with status 307$/);
+    await expect(sending).rejects.toThrow(/^The e-mail provider answered with status 307$/);
   });
 
   test('is not sent for a turn without an answer', async () => {

@@ -76,7 +76,7 @@ const ask = (message: string, conversation = 'far') =>
   });
 
 test.each([
-  ['has said where it listens, and does not', ''],
+  ['has reported its address, but does not listen', ''],
   ['has not said where it listens', `UPDATE hosts SET url = NULL`],
 ])('answers 503 for an agent whose host %s, without calling the agent down', async (_, change) => {
   if (change) await platform.asOwner(change);

@@ -96,10 +96,10 @@ describe('placement of agents', () => {
 });
 
 describe('full hosts', () => {
-  test('refuses an agent that no host can take, and stores nothing', async () => {
-    await expect(create()).rejects.toThrow('before the worker of a Docker host has come up');
+  test('refuses an agent without a free host, and stores nothing', async () => {
+    await expect(create()).rejects.toThrow('before the worker of a Docker host has started');
     await report('one', { capacity: 0 });
-    await expect(create()).rejects.toThrow('No Docker host can take another agent now');
+    await expect(create()).rejects.toThrow('No Docker host has a free place for an agent now');
     const left = await asOwner(
       'SELECT id FROM agents UNION ALL SELECT id FROM operations UNION ALL SELECT agent_id FROM agent_secrets',
     );

@@ -139,7 +139,7 @@ test('refuses an agent if no host has reported its Docker', async () => {
 test('refuses an agent with the reason if every host is full', async () => {
   await report('local', { capacity: 0 });
   const { status, body } = await ask('POST', '/api/agents', { name: 'nowhere' });
-  expect([status, body.error]).toEqual([503, expect.stringContaining('each is full')]);
+  expect([status, body.error]).toEqual([503, expect.stringContaining('each host is full')]);
 });
 
 test('asks the workers of all hosts for their containers, and lists the silent ones', async () => {

@@ -61,7 +61,7 @@ test('asks no agent twice when the worker is killed between the stored run and t
   await expect.poll(async () => (await runs())[0]?.status, { timeout: 120_000 }).toBe('failed');
   expect(await runs()).toMatchObject([
     {
-      error: 'The answer was lost when the platform restarted. The agent is not asked again',
+      error: 'The answer was lost when the platform restarted. The message is not sent again',
       answer: null,
     },
   ]);

@@ -137,7 +137,7 @@ describe('messages', () => {
     ['content that is a number', [{ role: 'user', content: 5 }]],
     ['a part of a kind that is not known', [{ role: 'user', content: [{ type: 'smell' }] }]],
     ['an image among the instructions', [{ role: 'system', content: [{ type: 'image_url' }] }]],
-    ['the result of a call that nobody made', [{ role: 'tool', tool_call_id: 'a', content: '' }]],
+    ['the result of a call that was not made', [{ role: 'tool', tool_call_id: 'a', content: '' }]],
     [
       'arguments that nobody could write down',
       [
@@ -166,7 +166,7 @@ describe('messages', () => {
   });
 
   test.each([
-    ['instructions alone', [{ role: 'system', content: 'Be short.' }]],
+    ['only instructions', [{ role: 'system', content: 'Be short.' }]],
     ['a user who says nothing', [{ role: 'system', content: null }, { role: 'user' }]],
   ])('%s get a turn of the user', (_what, messages: readonly ChatMessage[]) => {
     expect(sent({ messages }).contents).toEqual([{ role: 'user', parts: [{ text: '(no text)' }] }]);

@@ -193,7 +193,10 @@ describe('answer', () => {
     ['a call of nothing', generated([{ functionCall: {} }], 'STOP')],
     ['silence for no known reason', generated(undefined, 'OTHER')],
     ['a number below nothing', generated([], 'STOP', { ...USAGE, promptTokenCount: -1 })],
-    ['depth that nobody could write down', generated([DEEP_CALL], 'STOP').replace('"DEEP"', DEEP)],
+    [
+      'arguments that are nested too deeply to be written',
+      generated([DEEP_CALL], 'STOP').replace('"DEEP"', DEEP),
+    ],
   ])('a malformed answer is garbage, and the error does not contain it: %s', (_what, text) => {
     try {
       answer(text);

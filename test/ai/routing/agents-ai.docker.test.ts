@@ -247,7 +247,7 @@ describe("the agents' AI listener", () => {
 
   test.each([
     [429, 429, 'The AI provider openai limits its requests'],
-    [400, 400, 'The AI provider openai does not take this request'],
+    [400, 400, 'The AI provider openai does not accept this request'],
     [401, 502, 'The AI provider openai does not answer (bad_key)'],
     [500, 502, 'The AI provider openai does not answer (overloaded)'],
     [503, 502, 'The AI provider openai does not answer (overloaded)'],

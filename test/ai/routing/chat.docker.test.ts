@@ -412,7 +412,7 @@ describe('invalid input does not reach a provider', () => {
     ['a message that is null', { messages: [message, null] }, 400],
     ['no role', { messages: [{ content: 'hello' }] }, 400],
     ['an unknown role', { messages: [{ role: 'wizard', content: 'hello' }] }, 400],
-    ['a role of OpenAI alone', { messages: [{ role: 'tool', content: 'hello' }] }, 400],
+    ['a role that only OpenAI has', { messages: [{ role: 'tool', content: 'hello' }] }, 400],
     ['no content', { messages: [{ role: 'user' }] }, 400],
     ['empty content', { messages: [{ role: 'user', content: '' }] }, 400],
     ['content of parts', { messages: [{ role: 'user', content: [{ type: 'text' }] }] }, 400],

@@ -231,7 +231,7 @@ describe('multipart form', () => {
     ],
     [formOf(['title', 'a']), 400, 'image is required'],
     [formOf(['image', png()], ['image', png()]), 400, 'image must be sent only once'],
-    [formOf(['image', png()], ['constructor', png()]), 400, 'constructor is not known here'],
+    [formOf(['image', png()], ['constructor', png()]), 400, 'constructor is not a known field'],
     [formOf(['title', 'a'], ['image', new File(['x'], 'a')]), 415, 'image must be image/png'],
     [
       formOf(['title', 'a'], ['note', 'b'], ['more', 'c'], ['image', png()]),

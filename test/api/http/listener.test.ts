@@ -140,7 +140,7 @@ describe('validation', () => {
     [{ name: 'a', password: 'short' }, 'password must be at least 8 characters'],
     [{ name: 'a', config: { plan: 'gold' } }, 'config.plan must be one of solo, label'],
     [{ name: 'a', email: 'nope' }, 'email must be an email address'],
-    [{ name: 'a', extra: 1 }, 'extra is not known here'],
+    [{ name: 'a', extra: 1 }, 'extra is not a known field'],
     [{ name: 'a', url: 5 }, 'url required'],
     [[], 'body must be an object'],
     ['null', 'body must be an object'],
@@ -176,7 +176,7 @@ describe('validation', () => {
     ['/notes/1?color=red&color=blue', 'color must be one of red, blue'],
     ['/notes/1?color=%00', 'color must be one of red, blue'],
     ['/notes/1?mark=%00', 'query contains a character that cannot be stored'],
-    ['/notes/1?__proto__=x', '__proto__ is not known here'],
+    ['/notes/1?__proto__=x', '__proto__ is not a known field'],
   ])('rejects the path %s with "%s"', async (path, error) => {
     const { call } = await listen();
     const response = await call(path, postJson({ name: 'a' }));

@@ -88,7 +88,7 @@ describe('heartbeat setting', () => {
       lastUpdated: expect.any(String),
       lastHeartbeat: null,
       nextHeartbeat: expect.any(String),
-      message: 'Your running agents are asked every 30m',
+      message: 'Your running agents get a heartbeat every 30m',
     });
     const wait = Date.parse(body.nextHeartbeat) - Date.parse(body.lastUpdated);
     expect(wait).toBeGreaterThan(29 * MINUTE_MS);

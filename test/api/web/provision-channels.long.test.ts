@@ -108,7 +108,7 @@ describe('an agent with channels', () => {
       expect((await setCredential(name, value)).body).toMatchObject({ status: 'succeeded' });
     }
     expect((await detail()).channels).toEqual([
-      { name: 'discord', ok: null, reason: expect.stringContaining('does not report') },
+      { name: 'discord', ok: null, reason: expect.stringContaining('only if it fails') },
       { name: 'telegram', ok: true, reason: null },
     ]);
     expect(await read('.env')).toContain(right);

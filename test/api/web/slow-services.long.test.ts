@@ -81,7 +81,7 @@ test('a slow payment processor delays no other request, and leaves no checkout w
   await site.processor.close();
   const answers = await Promise.all(slow);
   expect(answers.map(({ body, status }) => [status, body.error])).toEqual(
-    people.map(() => [500, 'The payment processor made no checkout: retry later']),
+    people.map(() => [500, 'The payment processor created no checkout: retry later']),
   );
   expect(site.processor.sessions.size).toBe(0);
   // The rows charge nobody: no checkout of the processor names them.

@@ -355,13 +355,17 @@ describe('linking a wallet', () => {
     },
   );
 
-  test('links a wallet to only one of two accounts at once', attack, async () => {
-    const users = [await platform.signUp(), await platform.signUp()];
-    const wallet = newWallet();
-    const shown = [await shownBy(wallet), await shownBy(wallet)];
-    const answers = await Promise.all(users.map((user, n) => link(user, shown[n])));
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409]);
-  });
+  test(
+    'links a wallet to only one of two accounts that request it concurrently',
+    attack,
+    async () => {
+      const users = [await platform.signUp(), await platform.signUp()];
+      const wallet = newWallet();
+      const shown = [await shownBy(wallet), await shownBy(wallet)];
+      const answers = await Promise.all(users.map((user, n) => link(user, shown[n])));
+      expect(answers.map(({ status }) => status).sort()).toEqual([201, 409]);
+    },
+  );
 
   test('limits an account to 20 identities, even with concurrent requests', async () => {
     const user = await platform.signUp();

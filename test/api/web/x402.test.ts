@@ -200,20 +200,24 @@ describe('GET /api/x402', () => {
     },
   );
 
-  test('is limited to 60 requests of an address a minute, apart from POST', attack, async () => {
-    const from = newAddress();
-    const get = () => call(web.url, 'GET', PATH, { from });
-    const post = () => ask({ action: 'endpoints' }, { from });
-    for (const send of [get, post]) {
-      const admitted = await Promise.all(Array.from({ length: 60 }, send));
-      expect(new Set(admitted.map(({ status }) => status))).toEqual(new Set([200]));
-      expect(await send()).toMatchObject({
-        status: 429,
-        body: { error: 'Too many requests, please slow down.' },
-      });
-    }
-    expect((await post()).body.success).toBe(false);
-  });
+  test(
+    'GET /api/x402 is limited to 60 requests of an address a minute, apart from POST',
+    attack,
+    async () => {
+      const from = newAddress();
+      const get = () => call(web.url, 'GET', PATH, { from });
+      const post = () => ask({ action: 'endpoints' }, { from });
+      for (const send of [get, post]) {
+        const admitted = await Promise.all(Array.from({ length: 60 }, send));
+        expect(new Set(admitted.map(({ status }) => status))).toEqual(new Set([200]));
+        expect(await send()).toMatchObject({
+          status: 429,
+          body: { error: 'Too many requests, please slow down.' },
+        });
+      }
+      expect((await post()).body.success).toBe(false);
+    },
+  );
 });
 
 describe('POST /api/x402', () => {

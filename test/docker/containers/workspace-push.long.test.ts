@@ -256,7 +256,7 @@ test('a git that cannot push over the network is reported as such', async () => 
       { signal: never, still },
     );
     expect(JSON.parse(answer)).toMatchObject({
-      value: { pushed: false, pushError: expect.stringMatching(/lacks git-remote-https$/) },
+      value: { pushed: false, pushError: expect.stringMatching(/git-remote-https is missing$/) },
     });
     expect(remote.asked).toEqual([]);
   } finally {

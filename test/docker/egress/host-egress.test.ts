@@ -55,7 +55,7 @@ test('a verified network is guarded, and starts do not wait', async () => {
 });
 
 test.each([
-  [{ ...WELL, reached: ['10.0.0.4'] }, 'agents reach 10.0.0.4 all the same'],
+  [{ ...WELL, reached: ['10.0.0.4'] }, 'agents still reach 10.0.0.4'],
   [{ ...WELL, hasIpv6: true }, 'agents have addresses in IPv6'],
   [new HelperFailedError('no such table'), 'no such table'],
 ])(

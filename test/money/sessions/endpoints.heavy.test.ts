@@ -660,28 +660,32 @@ describe('a client without the wallet', () => {
     },
   );
 
-  test('sees no voucher of a session, which only its owner does', attack, async () => {
-    run();
-    const ada = await lab.site.person();
-    const wallet = await keptWallet(ada, 3n * ONE);
-    const body = { address: wallet.address, deposit: '3' };
-    const { session } = (await post(body, ada)).body;
-    await deliver(wallet, ONE);
-    const bought = [expect.objectContaining({ plugin: 'test', amount: '1.000000' })];
-    const byAddress = `address=${wallet.address}`;
-    for (const stranger of [undefined, await lab.site.person()]) {
-      const [listed] = (await show(byAddress, stranger)).body.sessions;
-      expect(listed).toMatchObject({ spent: '1.000000', vouchers: [] });
-    }
-    expect((await show(byAddress, ada)).body.sessions[0].vouchers).toEqual(bought);
-    expect((await show(`sessionId=${session.id}`)).body.session.vouchers).toEqual(bought);
-    // Repeats a public authorization.
-    const signed = await lab.wallet(5n * ONE);
-    const made = await open(signed);
-    await deliver(signed, ONE);
-    const masked = await post(made.body);
-    expect(masked.body.session).toMatchObject({ spent: '1.000000', vouchers: [] });
-  });
+  test(
+    'a client without the wallet gets no vouchers of a session, which only its owner may read',
+    attack,
+    async () => {
+      run();
+      const ada = await lab.site.person();
+      const wallet = await keptWallet(ada, 3n * ONE);
+      const body = { address: wallet.address, deposit: '3' };
+      const { session } = (await post(body, ada)).body;
+      await deliver(wallet, ONE);
+      const bought = [expect.objectContaining({ plugin: 'test', amount: '1.000000' })];
+      const byAddress = `address=${wallet.address}`;
+      for (const stranger of [undefined, await lab.site.person()]) {
+        const [listed] = (await show(byAddress, stranger)).body.sessions;
+        expect(listed).toMatchObject({ spent: '1.000000', vouchers: [] });
+      }
+      expect((await show(byAddress, ada)).body.sessions[0].vouchers).toEqual(bought);
+      expect((await show(`sessionId=${session.id}`)).body.session.vouchers).toEqual(bought);
+      // Repeats a public authorization.
+      const signed = await lab.wallet(5n * ONE);
+      const made = await open(signed);
+      await deliver(signed, ONE);
+      const masked = await post(made.body);
+      expect(masked.body.session).toMatchObject({ spent: '1.000000', vouchers: [] });
+    },
+  );
 
   test('opens no session with an authorization that was used before', attack, async () => {
     run();

@@ -288,26 +288,30 @@ describe('splits on the backend', () => {
     },
   );
 
-  test('keeps the limit of open splits when many splits are retried at once', attack, async () => {
-    const first = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
-    await set(first, "status = 'failed'");
-    const rows = await queryRows<{ id: string; status: string }>(
-      database.ownerUrl,
-      `INSERT INTO royalty_splits (user_id, agent_id, request_key, from_address, chain_id, token_address, name, total_amount, status)
+  test(
+    'keeps the limit of open splits when many splits are retried concurrently',
+    attack,
+    async () => {
+      const first = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
+      await set(first, "status = 'failed'");
+      const rows = await queryRows<{ id: string; status: string }>(
+        database.ownerUrl,
+        `INSERT INTO royalty_splits (user_id, agent_id, request_key, from_address, chain_id, token_address, name, total_amount, status)
        SELECT user_id, agent_id, 'again ' || n, from_address, chain_id, token_address, name, total_amount,
               CASE WHEN n < 10 THEN 'failed' ELSE 'queued' END
          FROM royalty_splits, generate_series(1, 8 + ${MAX_OPEN_SPLITS}) n WHERE id = ${first}
        RETURNING id, status`,
-    );
-    const failed = rows.filter(({ status }) => status === 'failed');
-    const answers = await Promise.all(
-      failed.map(({ id }) => ask('POST', `${UNDERGROUND}/${id}/retry`)),
-    );
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([
-      202,
-      ...failed.slice(1).map(() => 429),
-    ]);
-  });
+      );
+      const failed = rows.filter(({ status }) => status === 'failed');
+      const answers = await Promise.all(
+        failed.map(({ id }) => ask('POST', `${UNDERGROUND}/${id}/retry`)),
+      );
+      expect(answers.map(({ status }) => status).toSorted()).toEqual([
+        202,
+        ...failed.slice(1).map(() => 429),
+      ]);
+    },
+  );
 
   test('refuses a split if no token is configured', async () => {
     const without = await databaseAlone(database, undefined, { INTERNAL_API_KEY: KEY });

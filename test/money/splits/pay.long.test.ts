@@ -234,7 +234,7 @@ test('fails a split that the wallet does not cover, and pays it on a retry once 
   await lab.chain.pay(payer.wallet, ONE - 1n);
   const id = await create(wanted);
   const { split } = await ends(id, 'failed');
-  expect(split.error).toBe('Not enough in the wallet');
+  expect(split.error).toBe('The balance of the wallet is too low');
   expect(await received(wanted)).toEqual([0n, 0n, 0n]);
   await lab.chain.pay(payer.wallet, 1n);
   await splits.retry(by(), id);

@@ -239,7 +239,10 @@ describe('a wallet with insufficient balance', () => {
       expect(await steps.request(id)).toEqual([]);
       expect(await steps.finish(id)).toBe('failed');
       const { payouts, split } = await show();
-      expect(split).toMatchObject({ status: 'failed', error: 'Not enough in the wallet' });
+      expect(split).toMatchObject({
+        status: 'failed',
+        error: 'The balance of the wallet is too low',
+      });
       expect(payouts.map(({ status }) => status)).toEqual(['failed', 'failed', 'failed']);
       expect(await paid()).toEqual([]);
       expect(await booked(id)).toEqual([]);

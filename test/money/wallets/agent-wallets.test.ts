@@ -108,7 +108,7 @@ describe('agent wallet', () => {
   test.each([
     ['no agent', () => ({ userId: ada.id })],
     ['no user', () => ({ agentId })],
-    ['an address alone', () => ({ userId: ada.id, agentId, address: newWallet().address })],
+    ['only an address', () => ({ userId: ada.id, agentId, address: newWallet().address })],
     ['what is no address', () => ({ userId: ada.id, agentId, address: '0x1', signature: '0x00' })],
     ['a number as user', () => ({ userId: 1, agentId })],
   ])('refuses a wallet for %s', async (_name, body) => {
@@ -193,24 +193,28 @@ describe('wallet brought by an agent', () => {
 });
 
 describe('wallets of another user', () => {
-  test("a user cannot create, see or bring a wallet for another user's agent", attack, async () => {
-    const { address } = (await provide({ userId: ada.id, agentId })).body;
-    const bare = await site.agentOf(ada);
-    for (const agent of [agentId, bare]) {
-      for (const userId of [ada.id, bob.id]) {
-        for (const answer of [
-          await provide({ userId, agentId: agent }, bob),
-          await byProgram(bob, { userId, agentId: agent }),
-          await provide(await brought({ id: userId }, agent), bob),
-        ]) {
-          expect([answer.status, answer.body]).toEqual([404, { error: 'Agent not found' }]);
-          expect(answer.text).not.toContain(address);
+  test(
+    "a user cannot create, read or import a wallet for another user's agent",
+    attack,
+    async () => {
+      const { address } = (await provide({ userId: ada.id, agentId })).body;
+      const bare = await site.agentOf(ada);
+      for (const agent of [agentId, bare]) {
+        for (const userId of [ada.id, bob.id]) {
+          for (const answer of [
+            await provide({ userId, agentId: agent }, bob),
+            await byProgram(bob, { userId, agentId: agent }),
+            await provide(await brought({ id: userId }, agent), bob),
+          ]) {
+            expect([answer.status, answer.body]).toEqual([404, { error: 'Agent not found' }]);
+            expect(answer.text).not.toContain(address);
+          }
         }
       }
-    }
-    expect(await rowsOf(ada)).toHaveLength(1);
-    expect(await rowsOf(bob)).toEqual([]);
-  });
+      expect(await rowsOf(ada)).toHaveLength(1);
+      expect(await rowsOf(bob)).toEqual([]);
+    },
+  );
 
   test('the operator gets no wallet if the request names the wrong user', attack, async () => {
     await provide({ userId: ada.id, agentId });

@@ -247,7 +247,7 @@ describe('page requests', () => {
   });
 
   test.each([
-    ['lines that end with a line feed alone', 'HTTP/1.1 200 OK\nContent-Type: text/html\n\nfound'],
+    ['lines that end only with a line feed', 'HTTP/1.1 200 OK\nContent-Type: text/html\n\nfound'],
     ['a folded line', 'HTTP/1.1 200 OK\r\nContent-Type: text/html;\r\n charset=utf-8\r\n\r\nfound'],
     ['no reason', 'HTTP/1.1 200\r\nContent-Type: text/html\r\n\r\nfound'],
     [

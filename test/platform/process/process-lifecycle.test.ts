@@ -18,7 +18,7 @@ const programOf = (last: string) => `
 
 test.each([
   ['ends in order', '', 0],
-  ['ends in order when it has something to say', `reportNotice('It is over.');`, 0],
+  ['ends in order when it reports a notice', `reportNotice('It is over.');`, 0],
   ['reports only its own failure', `throw new Error('It went wrong');`, 1],
 ])('a process whose launcher is gone %s', async (_, last, code) => {
   const program = ['--input-type=module', '--eval', programOf(last)];

@@ -224,7 +224,7 @@ test('no secret and no payload is in a log, a history, a failure or an unsealed 
   // The failures are among the texts: a status in a row, its sentence in a history.
   expect(histories.join('\n')).toContain('The receiver answered with status 500');
   expect(rows.join('\n')).toContain('"status": 500');
-  expect(places.logs.join('\n')).toContain('The payment processor made no checkout');
+  expect(places.logs.join('\n')).toContain('The payment processor created no checkout');
   for (const [name, secret] of secrets) {
     expect(secret.length, name).toBeGreaterThan(8);
     const encoded = [secret, Buffer.from(secret).toString('base64').replaceAll('=', '')];
