@@ -17,7 +17,7 @@ import { Gate } from '../workflows/support/gate.js';
 
 type Dependencies = Parameters<typeof createReleaseActivities>[0];
 
-/** How long a step may take that nothing is in the way of: less than a start that hangs keeps its turn. */
+/** Milliseconds for a step that nothing blocks: less than the time for which a hanging start keeps its slot. */
 const SOON_MS = 4_000;
 
 /** Failures are what is tested. */
@@ -50,7 +50,7 @@ class Host {
       if (hangs(agentId)) await this.#hang();
     };
     const idle = { cpuMs: 0, bytes: 0 };
-    // As much of them as the steps ask for.
+    // The parts that the steps use.
     const docker = {
       containers: {
         start: (agentId: string) => Promise.resolve(this.started.push(agentId)),
@@ -133,7 +133,7 @@ class Host {
     const priority = { priorityKey: isAsked ? 2 : 3 };
     const environment = new MockActivityEnvironment({ priority }, { logger: QUIET });
     this.#environments.push(environment);
-    // Each step gets what it takes of these.
+    // Each step uses a part of these.
     const work = this.activities[step] as (...args: unknown[]) => Promise<unknown>;
     const running = environment.run(work, agent, 'operation', 'x');
     this.#inFlight.add(running);

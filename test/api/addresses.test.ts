@@ -165,7 +165,7 @@ const valueAt = ([name, ...rest]: readonly string[], text: string): unknown => {
   return name === '0' ? [valueAt(rest, text)] : { [name]: valueAt(rest, text) };
 };
 
-/** Returns what a schema says of the field at a path; undefined if nothing. */
+/** Returns a schema's error for the field at a path; undefined without an error. */
 function objection(schema: z.ZodType, path: readonly string[], text: string): string | undefined {
   const issues = schema.safeParse(valueAt(path, text)).error?.issues ?? [];
   return issues.find((issue) => issue.path.map(String).join('.') === path.join('.'))?.message;
@@ -252,7 +252,7 @@ test.each([
   expect(load(MISTYPED)).toThrow(name);
 });
 
-/** Columns with an address of the chain, each with where its values come from. */
+/** Columns with an address of the chain, each with the source of its values. */
 const STORED: Readonly<Record<string, string>> = {
   'wallets.address': 'a key that is sealed here, the wallet provider, or a checked request',
   'payment_sessions.address': 'a checked request',

@@ -79,7 +79,7 @@ test('no backend endpoint is 500 without PostgreSQL', async () => {
   for (const each of backendEndpoints(alone.dependencies)) {
     const answer = await ask(backend.url, each, FROM_WEB);
     if (isAway(answer)) away++;
-    // The contract's status for an engine that does not answer.
+    // The status that the contract defines for an engine that does not answer.
     else if (answer.body?.error !== 'Docker is not available') {
       expect(answer.status, `${each.method} ${each.path}: ${answer.text}`).not.toBe(500);
     }

@@ -45,7 +45,7 @@ const FALSE_FRIEND = '0x3a156008575f5ffd5b631626ba7e60e01b5f5260205ff3';
 let lab: SessionLab;
 let providers: AiProviders;
 let backend: Server;
-/** A web listener whose backend answers as the test says. */
+/** A web listener whose backend answers as the test sets. */
 let web: Listening;
 let ofBackend: { status: number; headers: Record<string, string>; body: object };
 
@@ -209,7 +209,7 @@ const CASES: Readonly<Record<string, Case>> = {
       const options = { body: { email, password: 'a wrong password' }, from };
       const guess = () => lab.site.web(undefined, 'POST', '/api/auth/login', options);
       await Promise.all(Array.from({ length: 5 }, guess));
-      // The block lasts one second by now: longer here, for busy machines.
+      // The block now lasts one second; the test extends it, for busy machines.
       await queryRows(
         lab.site.database.ownerUrl,
         `UPDATE sign_in_attempts SET blocked_until = blocked_until + interval '1 minute'`,

@@ -1,7 +1,7 @@
 import { builtProgram } from '../../dev/root.js';
 import { runProgram } from '../support/run-program.js';
 
-/** Less than the time after which a test hangs, so that the failure shows the output. */
+/** Less than the test's own timeout, so that the failure shows the output. */
 const TIMEOUT_MS = 600_000;
 
 /**

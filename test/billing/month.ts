@@ -11,7 +11,7 @@ import { queryRows } from '../platform/database/catalog.js';
 import { Random } from '../support/random.js';
 import type { TestDatabase } from '../support/postgres.js';
 
-/** Orders that are played at the same time. */
+/** Number of orders of events that are tried concurrently. */
 const LANES = 5;
 
 const DAY_S = 86_400;

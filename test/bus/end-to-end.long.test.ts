@@ -96,7 +96,7 @@ test('a message is delivered by a worker, in the order of its pair', async () =>
   await expect.poll(async () => (await statusOf(sent[0] ?? ''))?.status).toBe('delivered');
   const first = sent.map((id) => arrivals.findIndex(({ messageId }) => messageId === id));
   expect(first).toEqual(first.toSorted((one, other) => one - other));
-  // The first was refused once, and came again under its id.
+  // The first message was refused once, and was sent again under its id.
   expect(arrivals.filter(({ messageId }) => messageId === sent[0])).toHaveLength(2);
   const threads = await site.rows(`SELECT state FROM bus_threads WHERE last_by = '${from.id}'`);
   expect(threads).toHaveLength(5);

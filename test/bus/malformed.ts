@@ -61,7 +61,7 @@ const KINDS: readonly Make[] = [
   (_random, message) => ({ ...message, payload: { note: 'x'.repeat(MAX_BYTES) }, signature: '0x' }),
 ];
 
-/** Returns malformed messages that a seed determines, of each kind as many. */
+/** Returns the malformed messages of a seed, the same number of each kind. */
 export async function malformedMessages(
   random: Random,
   count: number,

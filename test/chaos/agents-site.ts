@@ -15,7 +15,7 @@ import { answersOn, type Site } from './site.js';
 /** Ports of agents. */
 export const PORTS = { first: 22_100, last: 22_399 };
 
-/** Settings that differ from the product's, so that a round takes seconds. */
+/** Settings different from the product's, so that a round takes seconds. */
 export const HASTE = { WATCHDOG_CHECK_INTERVAL: '5s' };
 
 /**

@@ -40,7 +40,7 @@ export class BoughtCredits {
   readonly #buyer: Buyer;
   readonly #reports: ProcessorReports;
   readonly #key: () => string;
-  /** Cents that were paid and not taken back. */
+  /** Cents that were paid and not reversed. */
   #cents = 0;
 
   constructor(
@@ -55,7 +55,7 @@ export class BoughtCredits {
     this.#key = round.key;
   }
 
-  /** Buys, takes back, and reports both until the platform has all reports. */
+  /** Buys, reverses the payment, and reports both until the platform has all reports. */
   async go(): Promise<void> {
     await delay(this.#plan.afterMs);
     await Promise.all(this.#plan.purchases.map((purchase) => this.#buy(purchase)));
@@ -82,7 +82,7 @@ export class BoughtCredits {
     for (const step of isRefundFirst ? steps.toReversed() : steps) await step();
   }
 
-  /** Starts a checkout, however often it has to ask. @returns the checkout's id at the processor. */
+  /** Starts a checkout, with retries. @returns the checkout's id at the processor. */
   async #start(cents: number): Promise<string> {
     let reported = '';
     const sessionId = await poll(

@@ -87,7 +87,7 @@ export class BoughtPlan {
     });
   }
 
-  /** Starts a checkout, however often it has to ask. @returns the newest checkout's id at the processor. */
+  /** Starts a checkout, with retries. @returns the newest checkout's id at the processor. */
   async #start(): Promise<string> {
     const { cookie, id } = this.#buyer;
     let reported = '';

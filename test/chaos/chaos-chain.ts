@@ -215,7 +215,7 @@ export class ChaosChain {
   async #pay(calls: readonly PaymentCall[]): Promise<Hex> {
     const node = new PaymentNode(this.#node);
     const { privateKey } = this.#account;
-    // The nonce is counted here, because transactions that the chain loses come back.
+    // The nonce is counted here, because transactions that the chain loses are sent again.
     const nonce = this.#nonce;
     const signed = await poll(
       async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { canHaveOwnEngine } from '../support/own-engine.js';
 import { runChaos } from './run-built.js';
 
-/** Temporal unavailable, then PostgreSQL for one worker alone, for seconds instead of minutes. */
+/** Temporal unavailable, then PostgreSQL for only one worker, for seconds instead of minutes. */
 const ROUNDS = ['--seed=12', '--rounds=2', '--shortest=2', '--longest=5', '--slow=2'];
 
 test.runIf(canHaveOwnEngine)(

@@ -22,7 +22,7 @@ import { ChaosChain, CONFIRMATIONS } from './chaos-chain.js';
 import { MONEY_FAULTS, planMoneyRound, type MoneyPart } from './money-plan.js';
 import { runMoneyRound, type MoneyResult, type MoneySite, type Wallet } from './money-round.js';
 
-/** Settings that differ from the product's, so that a round takes seconds. */
+/** Settings different from the product's, so that a round takes seconds. */
 const HASTE = {
   CHAIN_FEE_BUMP_AFTER: '1s',
   WATCHDOG_CHECK_INTERVAL: '5s',
@@ -92,7 +92,7 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
     AGENT_EGRESS: 'open',
     AGENT_HOST_CAPACITY: '100',
     AGENT_AI_HOST: '127.0.0.1', // these agents make no AI requests
-    // Each request of the careful client has an address of its own, so that no limit of an address holds.
+    // Each request of the careful client has an address of its own, so that limits per address do not apply.
     TRUSTED_PROXIES: '127.0.0.1/32',
     MANAGE_DOCKER: 'never',
     ...HASTE,

@@ -110,7 +110,7 @@ async function makeOwner(
   return { owner, email, agents };
 }
 
-/** Stores what no page of a platform alone can prove: the user's address, and a wallet. */
+/** Stores what the platform cannot prove without other services: the user's address, and a wallet. */
 async function prove({ database }: Site, { chain }: BenchPlatform, userId: string): Promise<void> {
   await database
     .asPlatform()

@@ -9,10 +9,10 @@ import { stillRuns, type Work, type WorkSite } from './work.js';
 /** Mails of a round, so that one kill interrupts several steps. */
 const MAILS = 4;
 
-/** Most milliseconds until the provider answers that a mail is sent. */
+/** Maximum milliseconds until the provider answers that a mail is sent. */
 const SENDING_MS = 1_500;
 
-/** Most failures of one call, such as the sending of one mail. */
+/** Maximum number of failures of one call, such as the sending of one mail. */
 const MAX_FAILURES = 3;
 
 /** Milliseconds for the deliveries of events. */
@@ -28,7 +28,10 @@ interface MailRow {
   readonly reason: string | null;
 }
 
-/** Lets the owner write to an agent, while the provider is slow and loses answers: no mail is answered twice. */
+/**
+ * Sends mails of the owner to an agent, while the provider is slow and loses answers: no mail is answered
+ * twice.
+ */
 export async function requestEmails(site: WorkSite, key: string, plan: WorkPlan): Promise<Work> {
   const { agents, database, email, resend, webUrl } = site;
   sendBadly(site, new Random(plan.seed));
@@ -37,7 +40,7 @@ export async function requestEmails(site: WorkSite, key: string, plan: WorkPlan)
     .query<{ subdomain: string }>('SELECT subdomain FROM agents WHERE id = ANY ($agents)', {
       agents,
     });
-  // In turns: 60 mails of an hour are answered for an agent.
+  // The agents alternate, because only 60 mails an hour are answered for each agent.
   const events = Array.from({ length: MAILS }, (_, n) => {
     const to = [`${found[n % found.length]?.subdomain}@${resend.domain}`];
     const text = `Is the shop open? (${key}-${n})`;

@@ -6,7 +6,7 @@ import type { ApiRequest } from './operations.js';
 import type { Site } from './site.js';
 import { unended } from './verdict.js';
 
-/** The longest wait of an eager client, whatever Retry-After says. */
+/** The longest wait of an eager client, regardless of Retry-After. */
 const PAUSE_MS = 300;
 
 /** The scope of the backend's `internal` identity. */
@@ -24,7 +24,7 @@ interface Asked {
   readonly id: string;
   readonly agentId: string;
   readonly request: ApiRequest;
-  /** The statuses of all answers; 0 stands for no answer. */
+  /** The statuses of all answers; 0 means no answer. */
   readonly statuses: Set<number>;
   /** The body of the answer that accepted the request. */
   accepted: { readonly operationId?: string } | undefined;

@@ -144,7 +144,7 @@ class LongRound {
     return [...problems, ...(await passes)];
   }
 
-  /** Gives an agent that lost its memory and reports the loss an empty memory. */
+  /** Resets an agent that lost its memory, and reports the loss, to an empty memory. */
   async resetEmpty(): Promise<string[]> {
     const emptied = this.#agentIds.find((agentId) => this.#hasLostMemory(agentId)) ?? '';
     const { agent } = await recordsOf(this.#site, emptied);

@@ -44,13 +44,13 @@ export const MONEY_FAULTS = [
 
 export type MoneyFault = (typeof MONEY_FAULTS)[number];
 
-/** Approximate milliseconds from the request to the last step; the fault comes within them. */
+/** Approximate milliseconds from the request to the last step; the fault occurs within this time. */
 const STEPS_MS = 4_000;
 
 /** Purchases of a session: about two or three settlements before it is closed. */
 const MOST_PURCHASES = 16;
 
-/** Parts that take part in a step, and the most milliseconds until the kill. */
+/** Processes involved in a step, and the maximum milliseconds until the kill. */
 const STEP_KILLS = {
   webhook: { parts: ['api', 'postgres'], withinMs: 40 },
   credit: { parts: ['worker', 'postgres', 'temporal'], withinMs: 150 },
@@ -76,12 +76,12 @@ const PLAN_CHANGES: readonly (readonly PlanChange[])[] = [
   ['raised', 'renewed', 'cancelled'],
 ];
 
-/** Treatment of a message by its receiver. */
+/** Outcome of a message at its receiver. */
 export type MessageFate = 'taken' | 'missed once' | 'gone';
 
 const MESSAGES = 6;
 
-/** A purchase of credits, and the part of it that is taken back. */
+/** A purchase of credits, and the part of it that is reversed. */
 export interface PlannedPurchase {
   readonly cents: number;
   /** Cents of each refund. */
@@ -109,7 +109,7 @@ export interface MoneyPlan {
     readonly recipients: number;
     readonly wallet: 0 | 1;
   }[];
-  /** Time of a clone request, whose payment comes just before; undefined without a clone. */
+  /** Time of a clone request, whose payment is made just before; undefined without a clone. */
   readonly cloneAfterMs: number | undefined;
   /** Times at which a payment session opens and closes, and its purchases, which may not all succeed. */
   readonly session: {
@@ -132,7 +132,7 @@ export interface MoneyPlan {
   }[];
 }
 
-/** Plans a round from the seed alone; consecutive seeds cover all faults. */
+/** Plans a round only from the seed; consecutive seeds cover all faults. */
 export function planMoneyRound(seed: number): MoneyPlan {
   const random = new Random(seed);
   const fault = MONEY_FAULTS[seed % MONEY_FAULTS.length] ?? 'payments killed';

@@ -3,7 +3,7 @@ import { Random } from '../support/random.js';
 /** Parts of the platform whose death affects every agent. */
 export const PARTS = ['worker', 'api', 'temporal', 'postgres', 'dockerd'] as const;
 
-/** Parts whose death affects one agent alone. */
+/** Parts whose death affects only one agent. */
 const IN_AGENT = ['container', 'gateway'] as const;
 
 export const KILLS = [...PARTS, ...IN_AGENT] as const;
@@ -11,7 +11,7 @@ export const KILLS = [...PARTS, ...IN_AGENT] as const;
 export type Part = (typeof PARTS)[number];
 export type Kill = (typeof KILLS)[number];
 
-/** Approximate milliseconds of each operation; the kill comes at any time within them. */
+/** Approximate milliseconds of each operation; the kill occurs at any time within them. */
 export const OPERATIONS = {
   provision: 2_500,
   start: 2_000,
@@ -29,7 +29,7 @@ export type OperationName = keyof typeof OPERATIONS;
 /** Operations that a stopped agent accepts and that leave it stopped. */
 const WHILE_STOPPED: readonly OperationName[] = ['update', 'configure', 'reset-memory', 'delete'];
 
-/** Operations that may bring an agent that does not start, and then roll back by themselves. */
+/** Operations after which an agent may fail to start; they then roll back by themselves. */
 const REVERSIBLE: readonly OperationName[] = ['update', 'configure'];
 
 /** Agents in flight when a part is killed, so that one kill interrupts several steps. */
@@ -56,7 +56,7 @@ export interface RoundPlan {
 
 export const isPart = (kill: Kill): kill is Part => PARTS.some((part) => part === kill);
 
-/** Plans a round from the seed alone; consecutive seeds cover all kinds of kill. */
+/** Plans a round only from the seed; consecutive seeds cover all kinds of kill. */
 export function planRound(seed: number): RoundPlan {
   const random = new Random(seed);
   const kill = KILLS[seed % KILLS.length] ?? 'worker';

@@ -32,7 +32,7 @@ interface StoredMessage {
   readonly attempts: readonly object[];
 }
 
-/** Messages of one round between two agents, to a receiver that takes, refuses or misses them. */
+/** Messages of one round between two agents, to a receiver that accepts, refuses or misses them. */
 export class SentMessages {
   readonly #site: MessageSite;
   readonly #plan: MoneyPlan['messages'];
@@ -57,7 +57,7 @@ export class SentMessages {
 
   async go(): Promise<void> {
     this.#site.receiver.answer = async (messageId) => {
-      // Answered after the restart: the worker that sent the message does not see the answer.
+      // Answered after the restart: the worker that sent the message never gets the answer.
       await this.#kill.begins('delivery')?.catch(() => undefined);
       if (this.#missing.delete(messageId)) return 503;
       return this.#gone.has(messageId) ? 410 : 200;

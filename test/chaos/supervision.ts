@@ -58,7 +58,7 @@ export async function problemsOfSupervision(
   const attempt = raw.pendingWorkflowTask?.attempt ?? 0;
   if (attempt > MAX_TASK_ATTEMPTS) problems.push(`its supervisor is wedged (attempt ${attempt})`);
   const isBusy = operations.some(({ finishedAt }) => finishedAt === null);
-  // An agent that never started is left to an operator, as is one in a crash loop.
+  // An agent that never started needs an operator, like one in a crash loop.
   const isToRun = desired === 'running' && startedAt !== null && watchdog?.state !== 'crash_loop';
   const oldest = Date.now() - 3 * intervalMs;
   if (isToRun && !isBusy && (observedAt === null || observedAt.getTime() < oldest)) {

@@ -31,7 +31,7 @@ export interface WorkPlan {
   readonly killAfterMs: number;
 }
 
-/** Plans a round from the seed alone; consecutive seeds cover all of these kinds of work with each part. */
+/** Plans a round only from the seed; consecutive seeds cover all of these kinds of work with each part. */
 export function planWork(seed: number, kinds: readonly WorkKind[] = WORK_KINDS): WorkPlan {
   const random = new Random(seed);
   const kind = kinds[seed % kinds.length] ?? 'task';

@@ -24,7 +24,7 @@ const HANG_MS = 5_000;
 /** Milliseconds from the request for a task to its time. */
 const TASK_AFTER_MS = 4_000;
 
-/** Attempts to create a task before its time has passed. */
+/** Maximum number of attempts to create a task before its time has passed. */
 const MAX_ATTEMPTS = 10;
 
 const SKILL = 'decision-log';

@@ -191,7 +191,10 @@ export async function escrowChain() {
       await time.increaseTime({ seconds });
       await time.mine({ blocks: 1 });
     },
-    /** Lets the node send for a contract, with a balance that passes the node's check before fees. */
+    /**
+     * Makes the node send transactions as a contract, with a balance that passes the node's check before
+     * fees.
+     */
     async impersonate(owner: Hex) {
       await time.impersonateAccount({ address: owner });
       await time.setBalance({ address: owner, value: 10n ** 20n });

@@ -19,7 +19,7 @@ import { remainsOf, removeRemains } from '../support/docker-remains.js';
 import { textsOfHistories } from '../support/histories.js';
 import { Place, RUNNING } from './launcher.js';
 
-/** Two starts and two tours take a minute and a half alone. */
+/** Two starts and two tours already take a minute and a half. */
 const SLOW = { timeout: 300_000 };
 
 const docker = connectDocker(process.env.DOCKER_HOST);

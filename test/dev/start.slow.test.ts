@@ -8,7 +8,7 @@ import { agentPlaces } from '../support/agent-places.js';
 import { removeRemains } from '../support/docker-remains.js';
 import { Place, RUNNING, survivors } from './launcher.js';
 
-/** Two starts take half a minute alone. */
+/** Two starts already take half a minute. */
 const SLOW = { timeout: 300_000 };
 
 const keyIn = (output: string) => /INTERNAL_API_KEY=(\S+)/.exec(output)?.[1];

@@ -18,7 +18,7 @@ interface Run {
   readonly output: string;
 }
 
-/** Runs the program with these variables alone. */
+/** Runs the program with only these variables. */
 function doctor(env: Readonly<Record<string, string>>, ...args: string[]): Promise<Run> {
   const options = { cwd: projectRoot, env: { PATH: process.env.PATH, ...env }, timeout: RUN_MS };
   return new Promise((resolve) => {

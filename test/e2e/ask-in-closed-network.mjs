@@ -33,7 +33,7 @@ const askOn = async () => {
     const path = ['summarize', 'extract', 'read'][index % 3];
     const response = await fetch(`${summarizer}/api/${path}`, {
       method: 'POST',
-      // Another client for each request, to stay below the rate limit per client.
+      // A new client address for each request, to stay below the rate limit per client.
       headers: {
         'content-type': 'application/json',
         'x-forwarded-for': `203.0.113.${index % 250}`,

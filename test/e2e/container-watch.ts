@@ -2,9 +2,9 @@ import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { LABEL } from '../../src/docker/containers/container-spec.js';
 
-/** Follows Docker's events and records agents that ever had two containers at once. */
+/** Follows Docker's events and records agents that ever had two containers at the same time. */
 export class ContainerWatch {
-  /** Ids of agents that had two containers at once. */
+  /** Ids of agents that had two containers at the same time. */
   readonly doubled: string[] = [];
   readonly #containers = new Map<string, Set<string>>();
 

@@ -18,7 +18,7 @@ const random = new Random(Number(process.env.KILL_SEED ?? Math.floor(Math.random
 
 /** Agents in flight at each kill, so that one kill hits several stages. */
 const AGENTS = 3;
-/** Approximate duration of a provisioning and of a removal; the kill comes at any time within. */
+/** Approximate duration of a provisioning and of a removal; the kill occurs at any time within it. */
 const PROVISIONING_MS = 2_500;
 const REMOVAL_MS = 1_500;
 /** Milliseconds for the victim to restart and the work to complete. */
@@ -42,7 +42,7 @@ afterAll(async () => {
   await platform?.close();
 });
 
-/** Number of the test's run, so that a retry does not meet the agents of the previous run. */
+/** Number of the test's run, so that a retry does not find the agents of the previous run. */
 let attempt = 0;
 
 test('agents end as desired and leave nothing behind, whichever process is killed at any time', async () => {
@@ -167,7 +167,7 @@ async function evidence(): Promise<string> {
   return [...waiting, log].join('\n');
 }
 
-/** Checks that the agent runs in exactly one container, or gives a reason and has none. */
+/** Checks that the agent runs in exactly one container, or has a reason and no container. */
 async function settled(id: string): Promise<void> {
   const state = await until(`agent ${id} to come up or fail`, async () => {
     const now = await stateOf(id);

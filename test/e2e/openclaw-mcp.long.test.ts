@@ -127,7 +127,7 @@ test(
     // The model got the tool's result: the agent itself.
     expect(results[1]).toContain(agentId);
 
-    // The rules of the networks go with the last agent.
+    // The rules of the networks are removed with the last agent.
     await web('DELETE', `/api/agents/${agentId}`);
     await until(async () => (await platform.remains()).containers.length === 0);
   },

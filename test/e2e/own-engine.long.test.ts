@@ -34,7 +34,7 @@ const possible =
 let place: Place;
 beforeAll(async () => {
   place = await Place.make();
-  // Containers' users differ from ours, so they must be able to pass to the data folder.
+  // Containers run as other users, which must be able to traverse the path to the data folder.
   await chmod(path.dirname(place.dataDir), 0o711);
   if (possible) {
     await run('ip', ['netns', 'add', network]);
@@ -118,7 +118,7 @@ async function operate(id: string, what: string, body = {}): Promise<void> {
   });
 }
 
-/** Returns owner, mode and contents of a file as the agent's container sees it. */
+/** Returns owner, mode and contents of a file as visible in the agent's container. */
 const contentsOf = (docker: Docker, id: string, file: string): Promise<string> =>
   runInContainer(
     docker,

@@ -15,7 +15,7 @@ import type { Launcher } from '../dev/launcher.js';
 import { until } from '../support/until.js';
 import { RealPlatform } from './platform.js';
 
-/** Milliseconds for which Temporal is away. */
+/** Milliseconds for which Temporal is unavailable. */
 const AWAY_MS = 60_000;
 
 /** Milliseconds for two starts of OpenClaw on a busy machine, or for the turns of a swarm. */

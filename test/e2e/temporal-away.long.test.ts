@@ -16,7 +16,7 @@ import { startBusReceiver, type BusReceiver } from '../chaos/bus-receiver.js';
 import { stopWhereItIs } from '../chaos/pauses.js';
 import { buildPrograms } from '../support/run-program.js';
 
-/** Milliseconds for which Temporal is away. */
+/** Milliseconds for which Temporal is unavailable. */
 const AWAY_MS = 60_000;
 
 /** Milliseconds between two purchases, and between two messages. */
@@ -102,7 +102,7 @@ test('events and messages are accepted while Temporal is away for a minute, and 
       await delay(EVERY_MS);
     }
     expect(new Set(statuses)).toEqual(new Set([200]));
-    // Temporal was away: no work was done.
+    // Temporal was unavailable: no work was done.
     expect(await credits()).toBe(0n);
     expect(receiver.taken.size).toBe(0);
   } finally {

@@ -14,7 +14,7 @@ const hosts: DockerHost[] = [];
 
 beforeAll(async () => {
   if (!hostsPossible) return;
-  // The API's own host takes no agents.
+  // The API's own host accepts no agents.
   platform = await testPlatform({ workers: false, env: { AGENT_HOST_CAPACITY: '0' } });
   for (const id of ['one', 'two']) hosts.push(await DockerHost.make(id));
   await Promise.all(hosts.map(equip));

@@ -92,7 +92,7 @@ describe('an operation', () => {
   test('has attempts, and the reason of a failure', async () => {
     const agent = lab.agent().on('stopContainer', stumble(2));
     agent.on('startContainer', () => {
-      // The message of a library is for operators alone.
+      // The message of a library is only for operators.
       const cause = new Error('connect ECONNREFUSED 10.1.2.3:5432');
       throw ApplicationFailure.create({ message: 'Not started', nonRetryable: true, cause });
     });

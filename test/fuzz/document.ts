@@ -4,7 +4,7 @@ import { isObject } from '../../src/lib/json.js';
 /** A JSON schema without references. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** A named value that an operation takes outside of its body. */
+/** A named parameter of an operation outside of its body. */
 export interface Parameter {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';

@@ -62,7 +62,7 @@ const HARD = [
   // Requires an x402 gateway.
   'web: GET /api/x402',
   'web: POST /api/x402',
-  // Require a provider of videos.
+  // Require a video provider.
   'web: POST /api/generate-video',
   'web: GET /api/generate-video/{id}/file',
   'web: POST /api/webhooks/video',
@@ -72,9 +72,9 @@ const HARD = [
   'web: GET /api/payproc/credits',
   'web: GET /api/payproc/checkout',
   'web: POST /api/payproc/storage-upgrade',
-  // Requires a provider of e-mails.
+  // Requires an e-mail provider.
   'web: POST /api/webhooks/email',
-  // Require seven valid fields at once, and a webhook at a public address.
+  // Require seven valid fields in one request, and a webhook at a public address.
   'backend: POST /api/underground/events',
   'backend: DELETE /api/underground/webhooks/{agentId}',
   // Require credits, which no caller has here.

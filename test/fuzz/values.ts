@@ -2,7 +2,7 @@ import { isObject } from '../../src/lib/json.js';
 import type { Random } from '../support/random.js';
 import type { Schema } from './document.js';
 
-/** Values that exist on the server, by the name of the field that takes them. */
+/** Values that exist on the server, by the name of their field. */
 export type Known = Readonly<Record<string, readonly unknown[]>>;
 
 const TEXTS = ['a', 'Ada', '0', ' ', 'null', 'ünïcödé 🚀', 'a-b_c.d', '2026-01-01', '__proto__'];

@@ -100,7 +100,7 @@ function openable() {
   return { opened, open };
 }
 
-/** Lets actions begin and holds them until `open` is called. */
+/** Makes actions begin and pauses them until `open` is called. */
 function gate() {
   const begun: string[] = [];
   const { open, opened } = openable();
@@ -270,7 +270,7 @@ describe('payment by a payment session', () => {
     expect(first?.getTime()).toBeLessThanOrEqual(Date.now() + 3_600_000);
     await buy(session.headers);
     expect((await books(session)).settlementDueAt).toEqual(first);
-    // Stands for an expensive purchase.
+    // Simulates an expensive purchase.
     const shifted = (amount: number) =>
       owner(
         `UPDATE payment_sessions SET delivered = delivered + ${amount} WHERE id = '${session.id}'`,

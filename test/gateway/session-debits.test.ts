@@ -94,7 +94,7 @@ test("expires holds by the database's clock, not by that of the process", async 
   const held = purses.map((purse) => ({ purse, debit: debit() }));
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });
   for (const { debit, purse } of held) expect(await purse.hold(debit)).toBeUndefined();
-  // The first hold ran in a batch, the second alone; the third is in credits.
+  // The first hold ran in a batch, the second by itself; the third is in credits.
   expect(said).toEqual([['open'], ['alone']]);
   const lasting = await database.db.asPlatform().query(
     `SELECT extract(epoch FROM expires_at - created_at)::float AS seconds FROM ledger_holds

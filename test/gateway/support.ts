@@ -68,7 +68,7 @@ export async function openSession(database: Database, deposit: bigint): Promise<
   return { id, token, address, headers: { 'x-session-id': token, 'x-wallet-address': address } };
 }
 
-/** Gives a user bought credits, in base units. */
+/** Books bought credits for a user, in base units. */
 export const giveCredits = (database: Database, userId: string, amount: bigint) =>
   transfer(database.asPlatform(), {
     debit: 'external',
@@ -78,7 +78,7 @@ export const giveCredits = (database: Database, userId: string, amount: bigint) 
     cause: `purchase:${randomUUID()}`,
   });
 
-/** Gives a user granted credits, in base units, which can be spent at once. */
+/** Books granted credits for a user, in base units, which can be spent at once. */
 export const grantCredits = (database: Database, userId: string, amount: bigint) =>
   transfer(database.asPlatform(), {
     debit: 'referrals',
@@ -143,7 +143,7 @@ export interface Behaviour {
   run: (text: string, signal: AbortSignal) => Promise<string>;
 }
 
-/** Returns an action that echoes its input unless the behaviour says otherwise. */
+/** Returns an action that echoes its input unless a behaviour is set. */
 export const testActions = (behaviour: Behaviour) => [
   gatewayAction({
     plugin: 'echo',

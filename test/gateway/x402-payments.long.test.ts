@@ -135,7 +135,7 @@ const notices = async () =>
     ({ event }) => event,
   );
 
-/** Lets answers to `Idempotency-Key`s be forgotten, as after a day. */
+/** Expires the stored answers to `Idempotency-Key`s, as after a day. */
 const forgetAnswers = () => owner('DELETE FROM idempotency_keys');
 
 describe('a payment', () => {

@@ -33,7 +33,7 @@ class Calls {
     });
   }
 
-  /** Ends work, and lets the next begin. */
+  /** Ends work, so that the next can begin. */
   async end(name: string): Promise<void> {
     await settled();
     this.#ends.get(name)?.();
@@ -183,7 +183,7 @@ test(
       void calls.add(name, { owner: name.slice(0, 1) });
     }
     await settled();
-    // c and d take the places of a2 and b1; nobody has more than e would have, nor a3's owner.
+    // c and d replace a2 and b1; no owner, including a3's, has more slots than e would have.
     expect(calls.refused.toSorted()).toEqual(['a2', 'a3', 'b1', 'e0']);
     for (const name of ['a0', 'b0', 'c0', 'd0', 'a1']) await calls.end(name);
     expect(calls.begun).toEqual(['a0', 'b0', 'c0', 'd0', 'a1']);

@@ -53,7 +53,7 @@ describe('a client at its quota', { tags: 'attack' }, () => {
     ['files', FILES_AT_ONCE],
   ])('does not block others: %s', async (_what, limit) => {
     const inFlight = new RequestsInFlight();
-    // As much of one as a call needs whose client has gone.
+    // The parts that a call needs after its client has disconnected.
     const response = { destroyed: true } as ServerResponse;
     let begun = 0;
     const ask = (userId: string) =>

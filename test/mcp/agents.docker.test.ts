@@ -54,7 +54,7 @@ describe("an MCP client with a user's key", () => {
         body: text,
       });
       const { isError, texts } = resultOf(answer.body.result);
-      // The examples stop and restart the agent before they ask it.
+      // The examples stop and restart the agent before they send it a message.
       if (tool === 'agents_restart') await platform.becomes(agentId, 'active');
       if (isError) failed.push([tool, texts]);
     }

@@ -362,7 +362,7 @@ describe("notifications beyond a channel's rate", () => {
     const flooding = await newAgent('flooding', await newUser(database));
     const flood = Array.from({ length: 130 }, () => loop(flooding));
     await Promise.allSettled(flood.map(notify));
-    // All places of the next five minutes are taken.
+    // All places of the next five minutes are occupied.
     const others = [loop(await oneAgent()), loop(await oneAgent())];
     for (const other of others) {
       await expect(notify(other)).rejects.toSatisfy(

@@ -54,7 +54,7 @@ const change = (
   memory: { ...MEMORY, version: ++version, state },
 });
 
-/** Creates channels that give the scripted answers. */
+/** Creates channels that return the scripted answers. */
 function channels(...answers: readonly (readonly Delivery[] | Error)[]) {
   const reported: Notification[] = [];
   const notify = (notification: Notification): Promise<Delivery[]> => {

@@ -20,7 +20,7 @@ const labels = (count: number) => '<p>Label</p>'.repeat(count);
 const links = (count: number) =>
   `<ul>${Array.from({ length: count }, (_, index) => `<li><a href="/${index}">Other ${index}</a></li>`).join('')}</ul>`;
 
-/** Joins paragraphs; CONTENT stands for two of them. */
+/** Joins paragraphs; CONTENT is replaced by two of them. */
 const texts = (...all: readonly string[]) =>
   all.flatMap((text) => (text === 'CONTENT' ? [ARTICLE, ARTICLE] : [text])).join('\n\n');
 type Rule = readonly [what: string, html: string, text: string];

@@ -7,7 +7,7 @@ import { Random } from '../support/random.js';
 import { ofCommonMark, ofGfm } from './parsed-markdown.js';
 import { BASE, randomPage } from './random-page.js';
 
-/** Holds the Markdown of random pages against two parsers, a page for each seed. */
+/** Compares the Markdown of random pages with two parsers, one page per seed. */
 export function holdMarkdown(firstSeed: number, rounds: number): void {
   for (let seed = firstSeed; seed < firstSeed + rounds; seed++) {
     const hasTables = seed % 2 === 0;

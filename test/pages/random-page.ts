@@ -53,7 +53,7 @@ const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 const collapsed = (text: string): string => text.replace(/[\s\u200b]+/g, ' ').trim();
 
-/** Returns a page of a few parts. @param hasTables false for a parser that knows no tables. */
+/** Returns a page of a few parts. @param hasTables false for a parser without tables. */
 export function randomPage(random: Random, hasTables: boolean): RandomPage {
   const links: string[] = [];
   const { html, parts } = partsOf(0);

@@ -408,7 +408,7 @@ test('one of fifty sources at once has the place', async () => {
   const sources = await Promise.all(
     Array.from({ length: 50 }, async () => {
       const source = await connectSource(site.icecastUrl, stream);
-      // A silent source would lose its place while the others are asked about.
+      // A silent source would lose its place while the others are requested.
       if (/ 200 /.test(source.status)) stops.push(feed(source));
       return source;
     }),

@@ -59,7 +59,7 @@ async function timed<T>(work: () => Promise<T>) {
   return { result, ms: performance.now() - began };
 }
 
-/** Expects both answers of a radio that is away, each within two seconds. */
+/** Expects both answers of an unreachable radio, each within two seconds. */
 async function expectAway(stream: Stream): Promise<void> {
   // A reading is kept for a second.
   await until(async () => {

@@ -16,7 +16,7 @@ import { call } from '../support/http.js';
 import { until } from '../support/until.js';
 import { listen } from './support.js';
 
-/** Two starts take a minute alone. */
+/** Two starts already take a minute. */
 const SLOW = { timeout: 300_000 };
 
 let place: Place;

@@ -17,7 +17,7 @@ type Retention =
   | { readonly by: string }
   /** Deleted by the statement or the model in a file of `src` or `worker`. */
   | { readonly in: string }
-  /** Kept for good, for this reason. */
+  /** Kept permanently, for this reason. */
   | { readonly kept: string };
 
 interface Bound {

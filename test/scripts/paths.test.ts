@@ -13,7 +13,7 @@ const files = [...ROOMS, ...WORKSHOP].flatMap((room) =>
   ),
 );
 
-/** Returns every text that an expression with `(a|b)` or `{a,b}` stands for. */
+/** Expands an expression with `(a|b)` or `{a,b}` into all its texts. */
 function alternatives(text: string): string[] {
   const group = /\(([^()]*)\)|\{([^{}]*)\}/.exec(text);
   if (!group) return [text];

@@ -40,7 +40,7 @@ const publish = (body: object, user = ada) => platform.web(user, 'POST', '/api/s
 const list = (query: string, user = ada) => platform.web(user, 'GET', `/api/skills?${query}`);
 const inAgent = (script: string) => runInContainer(platform.docker, containerName(agentId), script);
 
-/** Returns the files of the folder of skills, and the entries of the configuration, as the agent sees both. */
+/** Returns the files of the folder of skills, and the entries of the configuration, as visible to the agent. */
 async function skillsInAgent(): Promise<{ files: Record<string, string>; entries: object }> {
   const seen = await inAgent(`
     const fs = require('fs');
@@ -235,7 +235,7 @@ test(
       for (;;) {
         const path = `/api/agents/${own}/skills/${name}?wait=60`;
         const answer = await platform.backend(cleo, 'POST', path);
-        // The workflow engine did not take the request in time.
+        // The workflow engine did not accept the request in time.
         if (answer.status !== 503) return { ...answer, name };
       }
     };
@@ -248,7 +248,7 @@ test(
     const done = answers.filter(({ body }) => body.status === 'succeeded');
     // Requests for the same skill join the operation that installs it, or install it once more.
     expect(new Set(done.map(({ name }) => name)).size).toBe(1);
-    // Requests that were judged before it began fail when their own turn comes.
+    // Requests that were checked before it began fail when they run.
     const refused = answers
       .filter((each) => !done.includes(each))
       .map(({ body }) => body.code ?? body.error);

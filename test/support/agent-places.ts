@@ -12,9 +12,8 @@ const PLACES = 14;
 let given = 0;
 
 /**
- * Returns port and subnet settings for a platform on a shared engine, distinct from those of other
- * concurrent platforms. A platform takes the next free place on a clash; resources that a test creates
- * itself do not.
+ * Returns port and subnet settings for a platform on a shared engine, distinct from those of other concurrent
+ * platforms. On a clash a platform moves to the next free place; resources that a test creates itself do not.
  */
 export function agentPlaces(): { AGENT_PORT_RANGE: string; AGENT_SUBNET_POOL: string } {
   const { TEST_SUITE: suite = `${process.ppid}`, VITEST_POOL_ID: worker = '0' } = process.env;

@@ -23,7 +23,7 @@ export interface AiProviders {
   /** Returns the environment that configures all providers, or only the named ones. */
   env(...names: ProviderName[]): Record<string, string>;
   readonly requests: AiRequest[];
-  /** Keys that are accepted when a provider is asked for its models or for the key. */
+  /** Keys that are accepted by the endpoints for a provider's models and its key. */
   readonly accepted: Set<string>;
   /** Lists the requests since the last call as `<provider>/<model>`. */
   asked(): string[];

@@ -10,7 +10,7 @@ export interface SentMail extends MailMessage {
   readonly to: string;
 }
 
-/** Sends all requested mails, as a worker does. @returns the sent mails, in no order. */
+/** Sends all requested mails, as a worker does. @returns the sent mails, in no particular order. */
 export async function sendWaitingMails(
   database: Database,
   webUrl = 'https://platform.example',

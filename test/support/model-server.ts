@@ -10,7 +10,7 @@ export interface ModelServer {
   readonly baseUrl: string;
   /** Requests for the list, with their headers. */
   readonly listed: { readonly path: string; readonly headers: IncomingHttpHeaders }[];
-  /** The names of the models that chats asked for. */
+  /** The names of the models that chats requested. */
   readonly asked: string[];
   /** Sets the entries of the list, or how a request for it is answered. */
   list(entries: readonly object[] | ((response: ServerResponse) => void)): void;

@@ -7,7 +7,7 @@ type Json = ReturnType<typeof JSON.parse>;
 /** A server whose rules are known; `own` is any server at `OPENAI_BASE_URL`, and `mistral` one of these. */
 export type ServerName = ProviderName | 'own' | 'mistral';
 
-/** Returns the reason for which the real provider refuses a request; undefined if it takes the request. */
+/** Returns the reason for which the real provider refuses a request; undefined if it accepts the request. */
 export function refusal(server: ServerName, model: string, body: Json): string | undefined {
   try {
     wellFormed(body);
@@ -231,7 +231,7 @@ function oneInstruction({ messages }: Json): void {
   check(at <= 0, 'invalid chat setting (2013)');
 }
 
-/** Checks OpenAI's format, as far as one of its servers takes the format. */
+/** Checks OpenAI's format, as far as one of its servers accepts the format. */
 function openAiFormat(body: Json, rules: typeof OPENAI): void {
   check(Array.isArray(body.messages) && body.messages.length > 0, 'no messages');
   if (rules.jsonAsked && body.response_format?.type === 'json_object') {

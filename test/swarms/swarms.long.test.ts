@@ -105,7 +105,7 @@ test('a swarm whose worker ends in the middle continues, and asks no agent twice
   await platform.orderAgent(first, { answerDelayMs: 60_000 });
   const id = await create();
   await until(async () => (await get(id)).progress.done === others.length);
-  // The worker breaks the question off that the first agent still works on.
+  // The worker aborts the question that the first agent still works on.
   await platform.stopWorkers();
   await platform.orderAgent(first, { answerDelayMs: 0 });
   await platform.startWorkers();

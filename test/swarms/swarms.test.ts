@@ -73,7 +73,7 @@ const answered = (answer: string): TurnEnd => ({ kind: 'answered', answer });
 const FAILED: TurnEnd = { kind: 'failed', reason: 'The gateway failed' };
 const SKIPPED: TurnEnd = { kind: 'skipped', reason: 'The agent is not running' };
 
-/** Takes a turn as its host does. Returns the text of the question. */
+/** Runs a turn as its host does. Returns the text of the question. */
 async function take(turn: SwarmTurn | undefined, end: TurnEnd): Promise<string | undefined> {
   if (!turn) throw new TypeError('there is no such turn');
   const question = await store.question(turn);
@@ -178,7 +178,7 @@ describe('a sequential swarm', () => {
     const first = await begun(id);
     await take(first.turns[0], answered('first'));
     await take(first.turns[1], SKIPPED);
-    // A run that begins again asks nobody after a failure.
+    // A run that begins again sends no question after a failure.
     expect((await begun(id)).turns).toEqual([]);
     expect(await store.settle(id)).toBe('failed');
     expect(await get(id)).toMatchObject({

@@ -121,7 +121,7 @@ test('40 queued operations of one owner do not delay 8 of another owner', async 
       order.push(userId);
     });
     const id = randomUUID();
-    // So many requests at once may time out; the retry has the same id.
+    // So many concurrent requests may time out; the retry has the same id.
     await until(() =>
       supervisors.request(supervised(agent), 'stop', id).then(
         () => true,

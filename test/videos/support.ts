@@ -19,7 +19,7 @@ export interface VideoSite extends WalletSite {
   customer(plan?: Plan): Promise<Person>;
   /** Requests a video. @returns its id. */
   create(person: Person, body?: object): Promise<string>;
-  /** Returns a video as its owner sees it. */
+  /** Returns a video as shown to its owner. */
   get(person: Person, id: string): Promise<ShownVideo>;
   /** Delivers an event to the webhook. */
   deliver(event: object, id?: string): ReturnType<WalletSite['web']>;

@@ -38,7 +38,7 @@ class Follower {
   readonly returns: number[] = [];
   isDatabaseAway = false;
   isDockerAway = false;
-  /** Agents with an unreachable supervisor; `*` stands for all. */
+  /** Agents with an unreachable supervisor; `*` means all. */
   readonly unreachable = new Set<string>();
   /** Agents whose supervisors miss the return of Docker but receive the end of a container. */
   readonly deaf = new Set<string>();

@@ -43,7 +43,7 @@ async function newAgent(values: Partial<AgentRow> = {}): Promise<string> {
   return id;
 }
 
-/** Creates an open operation that was last looked at ten minutes ago. */
+/** Creates an open operation that was last checked ten minutes ago. */
 async function open(
   agentId: string,
   kind: OperationKind,

@@ -80,7 +80,7 @@ test("a worker exports Temporal's latency, slot and failure metrics, and logs th
       expect(DOCUMENTED.filter((each) => !isIn(text, each))).toEqual([]);
     }, HANGS_MS);
     polling.require();
-    // Metrics of ours have only the labels that we give them.
+    // Our own metrics have only the labels that we set.
     const own = (await metrics.read()).split('\n').filter((line) => line.startsWith('aps_agent_'));
     expect(own).toContain('aps_agent_network_guarded 1');
     expect(own).toContain('aps_agent_host_turns_taken{kind="starts"} 0');

@@ -54,7 +54,7 @@ async function delivered(mail?: Parameters<EmailOwner['write']>[0]): Promise<str
   return row.id;
 }
 
-/** Runs a mail's workflow; `attempted` is called after each attempt to ask the agent. */
+/** Runs a mail's workflow; `attempted` is called after each attempt to send the question to the agent. */
 function run(id: string, { attempted = () => Promise.resolve(), isHostAway = false } = {}) {
   const { emails } = site;
   const turns = new OwnerTurns(site.database.db, SECRETS);

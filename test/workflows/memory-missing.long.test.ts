@@ -6,7 +6,7 @@ import { RUNNING, WorkflowLab } from './support/workflow-lab.js';
 /** Operations that fail while the agent's memory is missing. */
 const NEEDING = ['start', 'restart', 'repair', 'configure', 'update', 'reset-memory'] as const;
 
-/** Operations that give the agent a new memory. */
+/** Operations that replace the agent's memory. */
 const GIVING = ['restore', 'reset-empty'] as const;
 
 let lab: WorkflowLab;

@@ -7,7 +7,7 @@ import { WorkflowLab } from './support/workflow-lab.js';
 type Kind = 'configure' | 'update' | 'reset-memory' | 'restore';
 
 const KINDS: readonly Kind[] = ['configure', 'update', 'reset-memory', 'restore'];
-/** The kinds that give the agent another volume. */
+/** The kinds that replace the agent's volume. */
 const WITH_VOLUME: readonly Kind[] = ['update', 'reset-memory', 'restore'];
 
 /** Steps of each kind without `bringUp`, which is checked by its first and last step only. */

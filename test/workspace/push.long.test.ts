@@ -78,7 +78,7 @@ const originAt = (url: string) => at.git('config', 'remote.origin.url', url);
 const originOn = (host: string, login = '') =>
   originAt(`http://${login && `${login}@`}${host}:${remote.port}/${nameOf()}`);
 
-/** Syncs and checks that the commit exists whatever the result of the push. */
+/** Syncs and checks that the commit exists regardless of the result of the push. */
 async function synced() {
   const before = (await at.workspace.gitLog(100)).length;
   const answer = await at.workspace.gitSync('changed');

@@ -32,7 +32,7 @@ test(
     ).rejects.toMatchObject({
       status: 503,
     });
-    // The one who has many at work is in nobody else's way.
+    // A caller with many requests does not block others.
     const bobs = runWithDeadline(limiter, { ...ADA, owner: 'bob' }, other.begin);
     await settled();
     expect([other.hasBegun(), limiter.state]).toEqual([true, { running: 2, waiting: 0 }]);

@@ -42,7 +42,7 @@ async function keyWith(...scopes: readonly KeyScope[]): Promise<string> {
   return (await create(ada, { scopes })).body.key;
 }
 
-/** Makes the sessions of a user as old as that. */
+/** Sets the age of a user's sessions. */
 const age = (user: Person, interval: string) =>
   owner(
     `UPDATE sessions SET created_at = now() - interval '${interval}' WHERE user_id = '${user.id}'`,

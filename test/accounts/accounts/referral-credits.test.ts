@@ -213,7 +213,7 @@ describe('deletion of an account', () => {
 });
 
 describe('bounds of referral credits', attack, () => {
-  /** Credits referrals of new accounts at once; registrations would wait for their passwords' hashes. */
+  /** Credits referrals of new accounts concurrently; registrations would wait for their passwords' hashes. */
   const referMany = async (referrers: readonly Account[], creditsGrantedADay = 1_000n * ONE) => {
     const referrals = await Promise.all(
       referrers.map(async ({ id: referrerId }) => ({

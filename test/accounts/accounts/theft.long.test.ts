@@ -82,7 +82,7 @@ test('accepted requests are completed after the API is killed right behind its a
 });
 
 /**
- * Plays every way to sign in and out.
+ * Signs in and out in every possible way.
  *
  * @returns all secrets seen, by a name for each.
  */

@@ -30,12 +30,12 @@ export interface Asked {
   readonly status: number;
   /** The final status in the answer. */
   readonly ended: string;
-  /** The phase that operators saw while the container was being stopped. */
+  /** The phase shown to operators while the container was being stopped. */
   readonly phase: string | undefined;
   readonly containerSteps: readonly string[];
   /** The agent's desired state afterwards. */
   readonly desired: string | undefined;
-  /** The operations that the owner sees in the history. */
+  /** The operations in the owner's history. */
   readonly history: readonly string[];
 }
 

@@ -15,7 +15,7 @@ import {
 } from '../../api/http/support.js';
 import { newUser, testDatabase } from '../../support/postgres.js';
 
-/** The answers of one listener about an agent of Ada's. */
+/** The answers of one listener about Ada's agent. */
 export interface Answers {
   readonly nobody: number;
   readonly bob: number;

@@ -25,7 +25,7 @@ import { testDatabase } from '../../support/postgres.js';
 /** The payment recipient on the test chains. */
 export const TREASURY: Hex = '0x7ea5000000000000000000000000000000000001';
 
-/** The account that stands in for the escrow contract, by its index on the test chain. */
+/** The account that replaces the escrow contract, by its index on the test chain. */
 export const ESCROW = 8;
 
 /** Blocks until a payment is final. */

@@ -15,7 +15,7 @@ export interface EmailRow {
   readonly body: string | null;
 }
 
-/** The web API with a stand-in of the provider of e-mails, and one user with an agent. */
+/** The web API with a stand-in of the e-mail provider, and one user with an agent. */
 export interface EmailSite extends WalletSite {
   readonly resend: ResendStandIn;
   readonly emails: AgentEmails;

@@ -319,7 +319,7 @@ describe('reading of a mail', () => {
         response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
         response.write('{"from": "', () => response.destroy());
       },
-      // An answer that does not come in time.
+      // An answer that arrives too late.
       () => undefined,
     ]) {
       site.resend.fault = (response) => {

@@ -18,7 +18,7 @@ export async function gatewayAt(server: Server) {
   };
 }
 
-/** The listener of a host named `far`, of which a test gives the parts that it uses. */
+/** The listener of a host named `far`, for which a test supplies the parts that it uses. */
 export class FarHost {
   readonly secrets = testSecrets();
   readonly log = keptLog().log;

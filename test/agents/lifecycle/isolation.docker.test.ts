@@ -417,7 +417,7 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /api/models': { nobody: 401, bob: 200 },
   // Equal for every user.
   'GET /api/datafeeds': { nobody: 401, bob: 200 },
-  // Equal for every user, and away without Icecast.
+  // The same for every user; 503 without Icecast.
   'GET /api/radio/live': { nobody: 401, bob: 503 },
   'GET /api/radio/streams': { ...missing, query: () => `?id=${streamId}` },
   // No token is configured.
@@ -605,7 +605,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/ai/health': { nobody: 200, bob: 200 },
   'GET /api/ai/models': { nobody: 200, bob: 200 },
   'GET /api/ai/models/:provider': { nobody: 404, bob: 404, anotherKey: 404 },
-  // Accept users' API keys too, but not an agent's token.
+  // These endpoints also accept users' API keys, but no agent's token.
   'POST /api/ai/models/select': { nobody: 401, bob: 200, anotherKey: 401, body: () => ({}) },
   'POST /api/ai/estimate-cost': {
     ...unpaid,
@@ -627,7 +627,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /health': { nobody: 200, bob: 200 },
   'POST /api/register-home': { ...missing, body: () => ({ userId: ada.id }) },
   'POST /api/register-link': { ...missing, body: () => ({ userId: ada.id }) },
-  // Icecast alone has the secret.
+  // Only Icecast has the secret.
   'POST /api/radio/authorize': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/installations': { nobody: 401, bob: 200 },
   'GET /api/hostmcp/health': ofKey,

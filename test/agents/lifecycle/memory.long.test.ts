@@ -117,7 +117,7 @@ test('undoing a failed provisioning keeps a volume that existed before', async (
   await platform.stopWorkers();
   const made = await platform.web(ada, 'POST', '/api/agents/provision', { body: { name: 'Back' } });
   const { id } = made.body.agent;
-  // After a restored backup an agent can be pending whose volume was made long ago.
+  // After a restore from a backup, a pending agent may have a volume that was created long ago.
   const volume = { agentId: id, userId: ada.id };
   await platform.dockerHost.volumes.ensure(volume, 'a run that is over');
   await platform.asOwner(`UPDATE agents SET image = '127.0.0.1:9/none/such:1' WHERE id = '${id}'`);

@@ -99,7 +99,7 @@ describe('journal', () => {
     const ids = Array.from({ length: 10 }, (_, at) => `agent-${at}`);
     for (const agentId of ids) {
       await journal.set({ ...entry, agentId });
-      // A directory stands for a file that a broken disk cannot read.
+      // A directory replaces a file that a broken disk cannot read.
       await mkdir(path.join(folder, `broken-${agentId}.json`));
     }
     const read = (await HostJournal.open(folder, log)).entries().map(({ agentId }) => agentId);

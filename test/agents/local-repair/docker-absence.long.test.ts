@@ -12,7 +12,7 @@ const engine = process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock';
 /** Made before the variable names the proxy, which the library would prefer. */
 const direct = connectDocker(engine);
 
-/** The container is down for so long, while Docker does not answer. */
+/** Milliseconds for which the container is down while Docker does not answer. */
 const AWAY_MS = 3_000;
 
 let server: Awaited<ReturnType<typeof startPostgres>>;
@@ -32,7 +32,7 @@ beforeAll(async () => {
   Object.assign(process.env, { DOCKER_HOST: docker.host, TEST_POSTGRES_URL: url.href });
   on = await testPlatform({
     env: { WATCHDOG_CHECK_INTERVAL: '1s' },
-    // The supervisor sees the ended container before the host takes charge, and cannot record what it saw.
+    // The supervisor sees the ended container before the host takes over, and cannot record its observation.
     localRepair: {
       probe: 300,
       away: 20_000,

@@ -108,7 +108,7 @@ describe('agent with an ended container', () => {
     const { changes, isWell, memory, past, phase } = await attend(container);
     expect(changes).toEqual(REPAIRED);
     expect([isWell, phase]).toEqual([true, 'running']);
-    // The recorded phase lets another process continue if this one dies.
+    // Because the phase is recorded, another process can continue if this one dies.
     expect([container.did, phases]).toEqual([['kill', 'start'], ['killed']]);
     const [kill, start] = container.steps.map(({ at }) => at);
     expect((start ?? 0) - (kill ?? 0)).toBeGreaterThanOrEqual(TIMES.pause - 1);

@@ -15,7 +15,7 @@ import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 const USER = 'operator';
 const MIB = 1024 ** 2;
 const LIMIT = 100 * MIB;
-/** The lowest limit on files, whatever the limit on bytes. */
+/** The lowest limit on files, regardless of the limit on bytes. */
 const MOST_FILES = 100_000;
 
 let database: TestDatabase;

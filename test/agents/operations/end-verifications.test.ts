@@ -44,7 +44,7 @@ async function opened(): Promise<string> {
   return id;
 }
 
-/** Puts a verification of the agent in force. */
+/** Stores a current verification of the agent. */
 async function verified(): Promise<string> {
   const id = await opened();
   await verifications.recordMeasured(id, { checks: CHECKS, image: 'sha256:1' });

@@ -32,7 +32,7 @@ let id: string;
 let stopPayments: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  // A name of its own, which a test gives to another image.
+  // A name of its own, which a test moves to another image.
   const docker = connectDocker(process.env.DOCKER_HOST);
   await docker.getImage(await ensureTestImage(docker)).tag({ repo: REPOSITORY, tag: TAG });
   // Without probes by the watchdog, which would repair what a test breaks.
@@ -48,7 +48,7 @@ afterAll(async () => {
   await on?.docker.getImage(`${REPOSITORY}:${TAG}`).remove();
 });
 
-/** Runs the process of payments, which alone has the operator's key. */
+/** Runs the payments process, the only one with the operator's key. */
 function startPayments(): void {
   const settings = loadPaymentSettings(
     testEnvironment({
@@ -154,7 +154,7 @@ describe('tampering', () => {
     // A failed verification is attested, too.
     expect(body.attestation.uid).toBe(body.attestationUid);
 
-    // An agent may write as its own user alone; no link leads out of its volume.
+    // An agent may write only as its own user; no link leads out of its volume.
     await inContainer(`fs.rmSync(f); fs.symlinkSync('/etc/passwd', f)`);
     expect(detailOf((await verify()).body, 'configuration')).toBe('openclaw.json cannot be read');
     await inContainer(`fs.rmSync(f); fs.writeFileSync(f, Buffer.alloc(2_000_000))`);

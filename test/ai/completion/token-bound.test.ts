@@ -35,7 +35,7 @@ const asked = (content: unknown, rest: Omit<Partial<ChatBody>, 'messages'> = {})
 /** Context window in tokens of the largest model of a route. */
 const WINDOW = 1_000_000;
 
-/** Tokens held for the input alone. */
+/** Tokens held for only the input. */
 const inputOf = (request: ChatBody) => tokenBound({ ...request, max_tokens: 1, n: 1 }, WINDOW) - 1;
 
 describe('input token bound', { tags: 'attack' }, () => {

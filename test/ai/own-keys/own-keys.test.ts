@@ -83,7 +83,7 @@ async function enable(user: Person, provider: ProviderName = 'openai') {
   expect([status, body.byok?.enabled]).toEqual([200, true]);
 }
 
-/** Stores an own key without asking the provider. */
+/** Stores an own key without a request to the provider. */
 async function store(user: Person, provider: ProviderName) {
   const context = ownKeyContext(user.id, provider);
   const sealed = site.dependencies.secrets.seal(ownKeyOf(user, provider), context);

@@ -75,7 +75,7 @@ const NAMES = ['now', 'get_weather', 'functions.now', 'multi tool', '', 'n'.repe
 const SPEAKERS = ['ada', 'Ada L.', 'a/b', 's'.repeat(80)];
 const CACHED = { cache_control: { type: 'ephemeral' } };
 
-/** Returns a request with random features, that at least one provider takes as it is. */
+/** Returns a request with random features, that at least one provider accepts as it is. */
 export function randomRequest(random: Random): ChatBody {
   return { ...randomSettings(random), messages: randomMessages(random) };
 }

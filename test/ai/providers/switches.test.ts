@@ -29,7 +29,7 @@ const SETTINGS = {
   tools: [{ type: 'function', function: { name: 'get_weather', parameters: {} } }],
 };
 
-/** Providers in an order in which each follows each. */
+/** A sequence of providers in which each one follows every other. */
 const ORDER = PROVIDER_NAMES.flatMap((one) => PROVIDER_NAMES.flatMap((other) => [one, other]));
 
 /** Sends the conversation to a provider, and returns the message that its client receives. */

@@ -5,7 +5,7 @@ interface StreamEvent {
   readonly data: unknown;
 }
 
-/** An answer that thinks, says something and calls a tool, in the provider's own format. */
+/** An answer with thinking, text and a tool call, in the provider's own format. */
 export interface ToolAnswer {
   readonly whole: unknown;
   readonly events: readonly StreamEvent[];
@@ -136,7 +136,7 @@ function ofOpenAiFormat(model: string, id: string, json: string, extra: object):
 // Deltas are JSON of any form.
 type Json = ReturnType<typeof JSON.parse>;
 
-/** Returns the message of a stream, put together as simple clients do: lists grow, texts grow. */
+/** Returns the message of a stream, assembled as simple clients do, by appending to lists and texts. */
 export function messageOf(chunks: readonly string[]): Json {
   const message: Json = { role: 'assistant', content: '' };
   for (const { choices } of chunks.map((chunk) => JSON.parse(chunk))) {

@@ -199,7 +199,7 @@ describe('plan and subscription', () => {
       const answer = await chat(headers, { ...HELLO, model: 'openai/gpt-4' });
       expect([answer.status, answer.body.model]).toEqual([200, 'openai/gpt-4']);
     }
-    // Also by headers alone.
+    // Also with only headers.
     expect((await chatDirectly(admin)).status).toBe(200);
   });
 

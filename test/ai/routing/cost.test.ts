@@ -28,7 +28,7 @@ describe('the cost of a call', () => {
   });
 
   test('rounds the cost once, half up', () => {
-    // Each part alone rounds down to zero; the sum is half a millionth.
+    // Each single part rounds down to zero; the sum is half a millionth.
     expect(cost(0.25, 0.25, 1, 0)).toBe('0.000000');
     expect(cost(0.25, 0.25, 1, 1)).toBe('0.000001');
     expect(cost(0.5, 0, 1, 0)).toBe('0.000001');

@@ -25,7 +25,7 @@ let web: Awaited<ReturnType<ReturnType<typeof createWeb>['listen']>>;
 beforeAll(async () => {
   server = await startModelServer('llama3.2:latest');
   database = await testDatabase();
-  // AI_PROVIDER names another provider on purpose: a newcomer may set the address alone.
+  // AI_PROVIDER names another provider on purpose: a newcomer may set only the address.
   platform = await databaseAlone(database, undefined, {
     INTERNAL_API_KEY,
     OPENAI_BASE_URL: server.baseUrl,

@@ -52,7 +52,7 @@ const result = (id: string, content = 'secret-result') => ({
   content,
 });
 
-/** Lets the provider answer with a call of a tool, as a whole or as a stream. */
+/** Makes the provider answer with a call of a tool, complete or as a stream. */
 function callTool(id: string, name = TOOL): void {
   platform.provider.behave(({ body }, response) => {
     if (body.stream !== true) {

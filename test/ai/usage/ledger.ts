@@ -20,7 +20,7 @@ export function usageOf(given: Partial<UsageRecord> = {}): UsageRecord {
   };
 }
 
-/** Queries as the platform, which sees all rows. */
+/** Queries as the platform, which has access to all rows. */
 export const rowsOf = <Row extends object>(db: Database, sql: string): Promise<Row[]> =>
   db.asPlatform().query<Row>(sql);
 

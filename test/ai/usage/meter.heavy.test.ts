@@ -14,7 +14,7 @@ import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 import { until } from '../../support/until.js';
 import { asOwner, balanceOf, rowsOf, unbalanced, usageOf } from './ledger.js';
 
-/** Milliseconds between two heartbeats; after four missed ones other processes take over. */
+/** Milliseconds between two heartbeats; after four missed ones other processes take over the work. */
 const SIGN_OF_LIFE_MS = 50;
 
 let database: TestDatabase;

@@ -192,7 +192,7 @@ describe('ended call', () => {
     await callOften(10);
     const asked = vi.spyOn(db, 'call');
     const calls = [await reserve(10), await reserve(10)];
-    // Includes requests for calls to come, which no call has waited for.
+    // Includes requests for future calls, for which no call has waited.
     await Promise.all(asked.mock.results.map(({ value }) => value));
     asked.mockRestore();
     const before = await balanceOf(db, 'ada');

@@ -127,7 +127,7 @@ export function sendRaw({ listener }: AgentAddressLab, lines: readonly string[])
   return { socket, received: () => received, closed };
 }
 
-/** Asks for a WebSocket. */
+/** Requests a WebSocket. */
 export function openWebSocket(
   lab: AgentAddressLab,
   host: string,

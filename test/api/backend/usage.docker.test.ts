@@ -117,7 +117,7 @@ test('requires the bearer key for usage reports', async () => {
   const headers = { authorization: 'Bearer wrong' };
   for (const path of ['summary', 'by-agent/x', 'by-model', 'daily', 'tools']) {
     const url = `/api/usage/${path}`;
-    // A report that takes users' keys cannot know that the wrong key was to be the internal one.
+    // A report that accepts users' keys cannot detect that a wrong key was meant as the internal key.
     const refused = path === 'tools' ? 401 : 403;
     expect((await platform.backend(ADA, 'GET', url, { headers })).status).toBe(refused);
     expect(

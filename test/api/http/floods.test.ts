@@ -215,7 +215,7 @@ describe('request body flood', () => {
     expect(await refused.json()).toMatchObject({
       error: 'Too many large requests at a time: retry later',
     });
-    // The reserve takes forms of anyone, and larger bodies of known users.
+    // The reserve accepts forms of any client, and larger bodies of known users.
     expect((await call('/anybodys', sized(16 * 1024))).status).toBe(200);
     expect((await call('/anybodys', sized(16 * 1024 + 1))).status).toBe(503);
     expect((await call('/mine', sized(64 * 1024, signedIn))).status).toBe(200);

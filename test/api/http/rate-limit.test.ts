@@ -324,7 +324,7 @@ describe('counters in Redis', () => {
       const answers = await statuses(
         listeners.flatMap(({ call }) => Array.from({ length: 65 }, () => call('/api/plain'))),
       );
-      // If Redis stalls for half a second on a busy machine, each process counts alone: retry.
+      // If Redis stalls for half a second on a busy machine, each process counts by itself: retry.
       const isShared = listeners.every(({ log }) => !log.some(({ level }) => level === 40));
       return isShared ? answers : undefined;
     });

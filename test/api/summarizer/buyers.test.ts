@@ -27,7 +27,7 @@ async function serve(env: Readonly<Record<string, string>>): Promise<void> {
   listening = await createSummarizer({ pages, chain, http, log }).listen('127.0.0.1', 0);
 }
 
-/** Asks for a page that is refused, which costs nothing. */
+/** Requests a page that is refused, which costs nothing. */
 const statusOf = async (headers: Readonly<Record<string, string>>) => {
   const sent = await fetch(`${listening.url}/api/read`, {
     method: 'POST',

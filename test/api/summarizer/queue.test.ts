@@ -61,7 +61,7 @@ test.each([
     await expect.poll(() => held.has('/a1')).toBe(true);
     const other = reading(pages, next, '/b1');
     await expect.poll(() => held.has('/b1')).toBe(true);
-    // These requests came earlier but wait, as their client already has half of the places.
+    // These requests arrived earlier but wait, as their client already has half of the places.
     expect([held.has('/a2'), held.has('/a3')]).toEqual([false, false]);
     answer('/b1');
     await expect(other).resolves.toMatchObject({ value: { text: 'Here.' } });

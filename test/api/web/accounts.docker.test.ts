@@ -156,7 +156,7 @@ describe('sign-in', () => {
       );
       const statuses = (await Promise.all(guesses)).map(({ status }) => status);
       expect(statuses).toEqual([401, 401, 401, 401, 401]);
-      // The block lasts one second by now: longer here, for busy machines.
+      // The block now lasts one second; the test extends it, for busy machines.
       await platform.asOwner(
         `UPDATE sign_in_attempts SET blocked_until = blocked_until + interval '1 minute'`,
       );

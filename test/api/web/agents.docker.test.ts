@@ -269,7 +269,7 @@ describe('list of agents', () => {
     expect(body.agents[0]).toEqual({
       id: expect.any(String),
       name: 'a',
-      // The default stands for the best model that the only provider serves.
+      // The default selects the best model that the only provider serves.
       model: 'gpt-6.1-sol',
       status: 'provisioning',
       websocketUrl: expect.stringMatching(/^ws:/),

@@ -47,7 +47,7 @@ afterEach(async () => {
   backend?.close();
 });
 
-/** Starts a backend that gives every request this answer. */
+/** Starts a backend that sends this answer to every request. */
 const answering = (
   body: unknown,
   { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},

@@ -76,7 +76,7 @@ const forms = [
   ['as events', 'text/event-stream'],
 ] as const;
 
-/** Asks by one way and in one form, with the text of the answer. */
+/** Sends a chat message to an endpoint, complete or streamed, and adds the text of the answer. */
 async function ask(path: string, body: object, accept: string, message = 'hello') {
   const response = await send(web.url, 'POST', path, {
     body: { ...body, agentId, message },
@@ -98,7 +98,7 @@ for (const [path, body] of ways) {
       await expect
         .poll(async () => (await kept())[0])
         .toEqual({ state: 'found', body: null, bytes: 0 });
-      // Found without the agent.
+      // The repetition finds the stored answer, although the agent does not run.
       await owner(`UPDATE agents SET status = 'stopped', port = NULL WHERE id = '${agentId}'`);
       const again = await ask(path, body, accept);
       expect([again.status, again.isReplayed]).toEqual([200, 'true']);

@@ -67,7 +67,7 @@ describe('heartbeat setting', () => {
     const body = { frequency: '1h' };
     const setFrom = () => platform.web(ada, 'POST', PATH, { body, from });
     const answers: Awaited<ReturnType<typeof setFrom>>[] = [];
-    // Fewer at once than connections to the database, for which none has to wait.
+    // Fewer concurrent requests than connections to the database, so that none has to wait for one.
     for (let batch = 0; batch < 11; batch++) {
       answers.push(...(await Promise.all(Array.from({ length: 11 }, setFrom))));
     }

@@ -84,7 +84,7 @@ test('a slow payment processor delays no other request, and leaves no checkout w
     people.map(() => [500, 'The payment processor created no checkout: retry later']),
   );
   expect(site.processor.sessions.size).toBe(0);
-  // The rows charge nobody: no checkout of the processor names them.
+  // The rows cause no charge: no checkout of the processor names them.
   const rows = await site.database.db
     .asPlatform()
     .query<{ session_id: string | null }>('SELECT session_id FROM checkouts');

@@ -99,7 +99,7 @@ async function webOver(url: string | undefined): Promise<Listening> {
   return listening;
 }
 
-/** Sends a request of nobody. */
+/** Sends a request without credentials. */
 const ask = (body: unknown, { headers, ...options }: CallOptions = {}, at = web) =>
   call(at.url, 'POST', PATH, { ...options, body, ...(headers && { headers }) });
 

@@ -18,7 +18,7 @@ import { testDocker } from '../../support/docker.js';
 import { streamCompletion } from '../../support/provider-stub.js';
 import { until } from '../../support/until.js';
 
-/** Milliseconds until OpenClaw is ready: 7 s alone, and several times as long beside other tests. */
+/** Milliseconds until OpenClaw is ready: 7 s by itself, and several times as long beside other tests. */
 export const READY_MS = 120_000;
 
 /** Tokens of the agent that `start` runs. */

@@ -70,7 +70,7 @@ const node = () => new ChainNode({ chainId: CHAIN_ID, url });
 
 type Ask = (owner: string) => Promise<unknown>;
 
-/** Everything that asks the chain while a request waits, by what it is. */
+/** Everything that reads the chain while a request waits, by name. */
 const ASKING: readonly (readonly [string, () => Ask])[] = [
   [
     'balances of the platform token',
@@ -185,7 +185,7 @@ test.each(['/api/wallet', '/api/auth/token-gating/verify'])(
         const headers = { 'x-forwarded-for': client };
         return (await fetch(`${web.url}${path}?address=${newAddress()}`, { headers })).status;
       };
-      // All clients share the token's decimals, which are the platform's request.
+      // All clients share the token's decimals, so that request counts as the platform's own.
       isHanging = false;
       await get('192.0.2.1');
       isHanging = true;

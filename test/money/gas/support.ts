@@ -1,7 +1,7 @@
 import { GasBudget, type GasLimits } from '../../../src/money/gas/gas-budget.js';
 import type { Database } from '../../../src/platform/database/database.js';
 
-/** Returns a budget with the default limits, unless `limits` says otherwise. */
+/** Returns a budget with the default limits, unless `limits` overrides them. */
 export const gasBudget = (database: Database, limits: Partial<GasLimits> = {}): GasBudget =>
   new GasBudget(database, { perOwner: 100_000_000, total: 2_000_000_000, ...limits });
 

@@ -250,7 +250,7 @@ describe('payments in the ledger', () => {
     expect(await found()).toEqual([`payout:${id}:0 has no confirmed payment`]);
     await owner(`UPDATE royalty_payouts SET status = 'failed'`);
     expect(await found()).toEqual([`payout:${id}:0 is in the ledger, and was not paid`]);
-    // Simulates a removed account: the payment alone proves the payout.
+    // Simulates a removed account: only the payment proves the payout.
     await owner('DELETE FROM royalty_splits');
     expect(await found()).toEqual([]);
     await owner('DELETE FROM payments');

@@ -73,7 +73,7 @@ test('matches the ledger with the chain, even before a settlement is booked', as
   expect(status).toBe(201);
   expect(await check()).toMatchObject({ differences: [], isChainAway: false });
 
-  // The escrow has less than the rows say; the hold on chain explains the difference.
+  // The escrow has less than the rows show; the hold on chain explains the difference.
   await settleOnChain(2n * ONE);
   expect(await check()).toMatchObject({ differences: [], isChainAway: false });
   // Opens a session between the two reads of the check.

@@ -47,7 +47,7 @@ afterAll(async () => {
 
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 
-/** Makes up a user with bought and granted credits. */
+/** Creates a user with bought and granted credits. */
 async function buyer(bought: bigint, granted: bigint): Promise<string> {
   const id = randomUUID();
   if (bought > 0n) await giveCredits(database.db, id, bought);

@@ -389,7 +389,7 @@ test('marks a payment that is reverted on chain as failed and does not retry it'
   const [signed] = await signedFor(cause);
   await lab.rpc('anvil_dropTransaction', signed?.hash);
   await lab.rpc('evm_setAutomine', true);
-  // The amount is gone before the payment is mined; the rest covers only its fee.
+  // The amount is spent before the payment is mined; the rest covers only its fee.
   const rest = (await lab.balanceOf(payer.address)) - ONE / 2n;
   const gone = take(payer.address, drainer.address, rest);
   await lab.chain.send(drainer, [gone]);

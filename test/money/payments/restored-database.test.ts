@@ -75,7 +75,7 @@ test("fails a stored wallet's payment as unknown if an unknown transaction final
   await lab.rpc('evm_setAutomine', false);
   const { cause, to } = await payer.ask();
   await payer.signer.step();
-  // The same payment with a higher fee, which the restored database does not know.
+  // The same payment with a higher fee, which is missing in the restored database.
   const signed = await signTransaction(
     { signer: payer.privateKey, feePayer: undefined },
     {

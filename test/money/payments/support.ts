@@ -32,7 +32,7 @@ export interface Payer {
   /** Parts from which `signer` is built. */
   readonly parts: SignerParts;
   readonly signer: Signer;
-  /** Requests a payment of 1 pathUSD to a new address, unless `request` says otherwise. */
+  /** Requests a payment of 1 pathUSD to a new address, unless `request` overrides that. */
   ask(request?: Partial<PaymentRequest>): Promise<{ readonly cause: string; readonly to: Hex }>;
 }
 

@@ -59,7 +59,7 @@ async function open(wallet: Wallet, { from = newClient(), left, user }: Options 
   return lab.site.web(user, 'POST', SESSIONS, { body, from });
 }
 
-/** Requests a session, and returns once its row is there. @returns the answer that is to come. */
+/** Requests a session, and returns once its row exists. @returns the pending answer. */
 async function begin(wallet: Wallet, options?: Options) {
   const answer = open(wallet, options);
   await expect.poll(async () => (await failuresOf(wallet)).length).toBe(1);

@@ -173,7 +173,7 @@ export async function settlementLab() {
       await this.post(id, await this.hold(id, amount), amount);
     },
 
-    /** Takes a session's steps, and waits for its payments, until no step is left. */
+    /** Runs a session's steps, and waits for its payments, until no step is left. */
     async run(id: string): Promise<string | undefined> {
       for (;;) {
         const step = await settlements.request(id);

@@ -37,7 +37,7 @@ export interface Wallet extends PrivateKeyAccount {
 /** The web API on a chain with an escrow; sessions are processed only after `run`. */
 export interface SessionLab {
   readonly chain: TestChain;
-  /** The node as the payment signer sees it. */
+  /** The node for the payment signer. */
   readonly signersNode: RpcProxy;
   readonly site: WalletSite;
   readonly escrow: Hex;
@@ -54,7 +54,7 @@ export interface SessionLab {
   pass(seconds: number): Promise<void>;
   /** Withdraws a wallet's balance that is not held. */
   withdraw(wallet: PrivateKeyAccount, amount: bigint): Promise<void>;
-  /** Takes the steps of sessions and of the payment signer until the returned function is called. */
+  /** Runs the steps of sessions and of the payment signer until the returned function is called. */
   run(): () => Promise<void>;
   close(): Promise<void>;
 }

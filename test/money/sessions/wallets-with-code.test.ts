@@ -10,7 +10,7 @@ import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
 
 const SESSIONS = '/api/wallet/sessions';
 
-/** Accepts every signature if given more than 2,000,000 gas; an opening gives less. */
+/** Accepts every signature if called with more than 2,000,000 gas; an opening provides less. */
 const GREEDY = '0x621e84805a11600c575f5ffd5b631626ba7e60e01b5f5260205ff3';
 
 /** Accepts every signature at gas price 0, as in a simulation, and reverts on chain. */

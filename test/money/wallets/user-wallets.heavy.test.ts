@@ -11,7 +11,7 @@ import { sendJson, startProvider, type ProviderStub } from '../../support/provid
 import { walletSite, type Person, type WalletSite } from './support.js';
 
 let chain: TestChain;
-/** A site with a chain on which pathUSD stands for USDC, without a wallet provider. */
+/** A site with a chain on which pathUSD is used as USDC, without a wallet provider. */
 let site: WalletSite;
 let ada: Person;
 let bob: Person;

@@ -37,7 +37,7 @@ const reserve = ({ user = 'alice', ...given }: Reservation) =>
     return db.Agent.create({ id, userId: user, ...kind, ...place });
   });
 
-/** Runs two reservations at once; counts the winners and the refusals by the index. */
+/** Runs two reservations concurrently; counts the winners and the refusals by the index. */
 async function race(first: Reservation, second: Reservation, index: string) {
   const outcomes = await Promise.allSettled([reserve(first), reserve(second)]);
   const lost = outcomes.filter((outcome) => outcome.status === 'rejected');

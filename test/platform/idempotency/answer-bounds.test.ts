@@ -18,7 +18,7 @@ import { testDatabase, type TestDatabase } from '../../support/postgres.js';
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** Bounds that a test reaches quickly; the total is far away unless a test sets it. */
+/** Bounds that a test reaches quickly; the total is out of reach unless a test sets it. */
 const SMALL: AnswerBounds = { perOwner: 64 * KIB, total: 1_024 * MIB, checkEvery: 1 };
 
 const secrets = testSecrets();

@@ -109,7 +109,7 @@ afterAll(async () => {
   await new Promise((resolve) => careless.close(resolve));
 });
 
-/** Buys credits, refunds a part, and fails in each way that a processor and a stranger have. */
+/** Buys credits, refunds a part, and causes every failure that a processor or a stranger can cause. */
 async function useProcessor(): Promise<void> {
   const ada = await site.person();
   const { body } = await site.web(ada, 'GET', TOP_UP);
@@ -129,7 +129,7 @@ async function useProcessor(): Promise<void> {
   await expect.poll(open).toEqual([]);
 }
 
-/** Sends messages by a kept wallet to receivers that take, refuse, cut and end them. */
+/** Sends messages, signed by a stored wallet, to receivers that accept, refuse, truncate and abort them. */
 async function useBus(): Promise<void> {
   const from = await keptAgent();
   for (const path of ['taken', 'gone', 'failing', 'cut']) {
@@ -177,7 +177,7 @@ async function sendTo(from: Pick<BusAgent, 'id' | 'owner'>, to: BusAgent): Promi
   expect((await site.post({ ...signed.body, payload: { note: PAYLOAD } })).status).toBe(401);
 }
 
-/** Asks the gateway of x402, which quotes its credentials. */
+/** Calls the x402 gateway, which quotes its credentials. */
 async function useGateway(): Promise<void> {
   const ada = await site.person();
   const ask = (body: object) => site.web(ada, 'POST', '/api/x402', { body });

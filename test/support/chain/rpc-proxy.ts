@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 /**
- * Fate of a request: `deaf` delivers it and drops the response, `lost` drops it, `hung` never answers it, a
+ * Outcome of a request: `deaf` delivers it and drops the response, `lost` drops it, `hung` never answers it, a
  * number is an error code, and a result replaces the node's.
  */
 export type Fate = 'passed' | 'deaf' | 'hung' | 'lost' | number | { readonly result: unknown };

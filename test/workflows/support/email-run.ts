@@ -11,7 +11,7 @@ import { answerEmailId, EMAIL_TASK_QUEUE, heartbeatsTaskQueue } from '../../../w
 import { runAlone } from './run-alone.js';
 import { HOST } from './task-run.js';
 
-/** Activities of a run; without those of the host nobody serves its queue. */
+/** Activities of a run; without those of the host, its queue is not polled. */
 export interface EmailRunActivities {
   readonly records: EmailRecordActivities;
   readonly calls: EmailActivities;

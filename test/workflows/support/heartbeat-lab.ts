@@ -114,7 +114,7 @@ export class HeartbeatLab {
   async #ask({ agentId }: AgentRef): Promise<'answered'> {
     this.asked.push(agentId);
     this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#inFlight);
-    // Lets concurrent calls begin.
+    // Releases concurrent calls.
     await new Promise((resolve) => setTimeout(resolve, 20));
     this.#inFlight--;
     if (this.failing.has(agentId)) throw ApplicationFailure.retryable('It does not answer');

@@ -12,7 +12,7 @@ export interface Alone {
   readonly elsewhere?: { readonly taskQueue: string; readonly activities: object };
 }
 
-/** Start parameters of a workflow that runs alone. */
+/** Start parameters of a workflow that runs without others. */
 interface Started {
   readonly workflowId: string;
   readonly taskQueue: string;

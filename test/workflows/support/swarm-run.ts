@@ -19,7 +19,7 @@ interface Options {
   readonly members: number;
   /** Rounds that are open one after the other. */
   readonly rounds?: number;
-  /** Position of the member whose host is away. */
+  /** Position of the member whose host is unreachable. */
   readonly away?: number;
 }
 
@@ -28,9 +28,9 @@ export class SwarmRun {
   readonly id = randomUUID();
   readonly workflowId = runSwarmId(this.id);
   readonly made: string[] = [];
-  /** Most turns in progress at a time. */
+  /** Maximum number of turns in progress at a time. */
   mostAtOnce = 0;
-  /** Takes a turn as the host does. */
+  /** Runs a turn as the host does. */
   ask: (turn: SwarmTurn) => Promise<TurnEnd['kind']> = () => Promise.resolve('answered');
   readonly #options: Options;
   #round = 1;
@@ -70,7 +70,7 @@ export class SwarmRun {
     return environment.client.workflow.getHandle(this.workflowId).signal(cancelSwarm, round);
   }
 
-  /** Reports whether the turn of the member whose host is away waits for that host. */
+  /** Reports whether the turn of the member whose host is unreachable waits for that host. */
   async isWaitingForHost(environment: TestWorkflowEnvironment): Promise<boolean> {
     const { events } = await environment.client.workflow.getHandle(this.workflowId).fetchHistory();
     const queue = heartbeatsTaskQueue(AWAY);

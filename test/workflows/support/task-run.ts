@@ -14,7 +14,7 @@ import { runAlone } from './run-alone.js';
 /** Host of the agents in these runs. */
 export const HOST = 'task-host';
 
-/** Activities of a run; without those of the host nobody serves its queue. */
+/** Activities of a run; without those of the host, its queue is not polled. */
 export interface TaskRunActivities {
   readonly records: TaskRunRecordActivities;
   readonly host?: TaskTurnActivities;

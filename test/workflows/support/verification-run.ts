@@ -13,7 +13,7 @@ import { runAlone } from './run-alone.js';
 /** Host of the agents in these runs. */
 export const HOST = 'verified-host';
 
-/** Activities of a run; without those of the host or the process of payments nobody serves their queue. */
+/** Activities of a run; without those of the host or of the payments process, their queue is not polled. */
 export interface VerificationRunActivities {
   readonly records: VerificationRecordActivities;
   readonly host?: MeasurementActivities;

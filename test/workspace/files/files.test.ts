@@ -41,7 +41,7 @@ describe('reading a file', () => {
   test.each([9e12, -9e12])(
     'returns a time within four digits for the second %d',
     async (second) => {
-      // A file system that takes any time.
+      // A file system that accepts any time.
       const path = await mkdtemp('/dev/shm/aps-times-');
       onTestFinished(() => rm(path, { recursive: true }));
       await writeFile(`${path}/file`, '');

@@ -561,7 +561,7 @@ describe('whole answer', () => {
     ['openrouter', { error: { code: '403', message: SAID } }, 'refused'],
     ['openrouter', { error: { code: 402, message: SAID } }, 'bad_key'],
     ['openrouter', { error: { code: 408, message: SAID } }, 'timeout'],
-    // The server behind the provider refuses the request: another provider may take it.
+    // The server behind the provider refuses the request: another provider may accept it.
     ['openrouter', { error: { code: 400, message: SAID, type: 'x' } }, 'overloaded'],
     ['openrouter', { error: { message: SAID } }, 'overloaded'],
     [
