@@ -22,7 +22,7 @@ afterAll(async () => {
   await site?.close();
 });
 
-test('a payment reported while Temporal is away is answered with 200 and credited afterwards', async () => {
+test('a payment reported while Temporal is unavailable is answered with 200 and credited afterwards', async () => {
   const { db } = site.database;
   const ada = await site.person();
   const { body } = await site.web(ada, 'GET', '/api/wallet/top-up');
@@ -61,7 +61,7 @@ test('a payment reported while Temporal is away is answered with 200 and credite
   expect(await client.workflow.getHandle(`processor-event-${id}`).result()).toBe('booked');
 });
 
-test('a plan reported while the processor is away holds afterwards, and no secret is in the history', async () => {
+test('a plan reported while the processor is unavailable is valid afterwards, and no secret is in the history', async () => {
   const { db } = site.database;
   const bob = await site.person();
   const body = { action: 'create-checkout', plan: 'solo' };

@@ -55,7 +55,7 @@ test('the subscriptions of an account are cancelled before anything else', async
   expect(await owner(`SELECT FROM mails WHERE user_id = '${ada.id}'`)).toEqual([]);
 });
 
-test('a subscription that nobody pays for any more is cancelled as well', async () => {
+test('a subscription that is no longer paid for is cancelled as well', async () => {
   const id = await site.subscribe(ada);
   site.processor.subscriptions.giveUp(id);
   await site.catchUp();
@@ -64,7 +64,7 @@ test('a subscription that nobody pays for any more is cancelled as well', async 
   expect(statusOf(id)).toBe('canceled');
 });
 
-test('the deletion waits while the processor is away, and then cancels', async () => {
+test('the deletion waits while the processor is unavailable, and then cancels the subscription', async () => {
   const id = await site.subscribe(ada);
   await leave();
   site.processor.down = 503;

@@ -46,7 +46,7 @@ const notices = () =>
   );
 
 describe('purchase of a plan', () => {
-  test('gives the plan once it is paid', async () => {
+  test('grants the plan once it is paid', async () => {
     const { status, body } = await checkout(ada);
     expect(status).toBe(200);
     const session = site.processor.sessions.get(body.sessionId);
@@ -97,7 +97,7 @@ describe('purchase of a plan', () => {
     expect([status, body.error]).toEqual([400, 'Invalid plan']);
   });
 
-  test('needs a session: an API key is refused', async () => {
+  test('the purchase of a plan needs a session: an API key is refused', async () => {
     const key = await site.web(ada, 'POST', '/api/keys', { body: { name: 'ci' } });
     const headers = { authorization: `Bearer ${key.body.key}` };
     const path = '/api/payproc/checkout?plan=solo';
@@ -105,7 +105,7 @@ describe('purchase of a plan', () => {
     expect((await site.web(undefined, 'GET', path)).status).toBe(401);
   });
 
-  test('is limited to thirty a minute for each user', attack, async () => {
+  test('the purchase of a plan is limited to thirty a minute for each user', attack, async () => {
     const statuses = [];
     for (let n = 0; n < 31; n += 1) statuses.push((await visit(ada)).status);
     expect(statuses).toEqual([...Array<number>(30).fill(303), 429]);
@@ -120,7 +120,7 @@ describe('purchase of a plan', () => {
     for (const { body, status } of answers) {
       expect([status, body.error]).toEqual([
         500,
-        'The payment processor made no checkout: retry later',
+        'The payment processor created no checkout: retry later',
       ]);
     }
     expect(site.processor.sessions.size).toBe(before);
@@ -177,7 +177,7 @@ describe('purchase of a plan', () => {
   });
 });
 
-test('a subscription of a checkout made elsewhere gives nobody a plan', attack, async () => {
+test('a subscription of a checkout made elsewhere grants no plan', attack, async () => {
   const { body } = await checkout(ada);
   const session = site.processor.sessions.get(body.sessionId);
   if (!session) throw new Error('There is no checkout');
@@ -207,7 +207,7 @@ describe("a plan's owner", () => {
   const confirm = (url: string, action: string) =>
     fetch(url, { method: 'POST', body: new URLSearchParams({ action }), redirect: 'manual' });
 
-  test('is led to the page of the processor that changes it, by GET and by POST', async () => {
+  test("a plan's owner is redirected to the processor's page for changes, by GET and by POST", async () => {
     const id = await site.subscribe(ada);
     const sessions = site.processor.sessions.size;
     const answer = await checkout(ada, 'network');
@@ -224,7 +224,7 @@ describe("a plan's owner", () => {
     expect(await billing()).toMatchObject({ plan: 'solo' });
   });
 
-  test('has the higher plan once its invoice is paid', async () => {
+  test("a plan's owner has the higher plan once its invoice is paid", async () => {
     const id = await site.subscribe(ada);
     const { body } = await checkout(ada, 'network');
     const failed = await confirm(body.url, 'change-unpaid');
@@ -256,7 +256,7 @@ describe("a plan's owner", () => {
     },
   );
 
-  test('has a lower plan as soon as the change is confirmed', async () => {
+  test("a plan's owner has a lower plan as soon as the change is confirmed", async () => {
     await site.subscribe(ada, 'network');
     const { body } = await checkout(ada, 'label');
     await confirm(body.url, 'change');
@@ -287,7 +287,7 @@ describe("a plan's owner", () => {
     expect(row).toEqual({ holds_until: periodEnd });
   });
 
-  test('is led to paying while the plan is unpaid', async () => {
+  test("a plan's owner is redirected to the payment while the plan is unpaid", async () => {
     const id = await site.subscribe(ada);
     site.processor.subscriptions.renew(id, false);
     await site.catchUp();
@@ -320,7 +320,7 @@ describe('state of a plan', () => {
       `SELECT kind FROM mails WHERE user_id = '${ada.id}' AND kind = 'plan-ended'`,
     );
 
-  test('holds for seven days from the start of the unpaid period', async () => {
+  test('a plan holds for seven days from the start of the unpaid period', async () => {
     const id = await site.subscribe(ada);
     const { subscriptions } = site.processor;
     subscriptions.renew(id, false);
@@ -347,7 +347,7 @@ describe('state of a plan', () => {
   });
 
   test.each(['canceled', 'unpaid', 'paused'])(
-    'ends when it is %s, with one mail',
+    'a plan ends when it is %s, with one mail',
     async (status) => {
       const id = await site.subscribe(ada);
       subscriptionOf(id).status = status;
@@ -361,7 +361,7 @@ describe('state of a plan', () => {
   );
 
   test.each(['incomplete', 'incomplete_expired', 'a-later-version'])(
-    'does not begin while it is %s',
+    'a plan does not begin while it is %s',
     async (status) => {
       const { body } = await checkout(ada);
       const id = site.processor.pay(body.sessionId);
@@ -384,7 +384,7 @@ describe('state of a plan', () => {
     expect(await billing()).toMatchObject({ plan: 'collective', status: 'active' });
   });
 
-  test('is what was read last, although an earlier answer arrives later', async () => {
+  test('the state of a plan is the one that was read last, although an earlier answer arrives later', async () => {
     const id = await site.subscribe(ada);
     const held = site.processor.holdAnswers();
     site.processor.subscriptions.renew(id, true);
@@ -417,7 +417,7 @@ describe('a second plan', () => {
   };
 
   test.each([1, -1])(
-    'is refunded and cancelled, with a notice to operators (order %d)',
+    'a second plan is refunded and cancelled, with a notice to operators (order %d)',
     async (order) => {
       const { kept, other } = await buyTwice(ada);
       const events = [...site.processor.events];
@@ -442,7 +442,7 @@ describe('a second plan', () => {
     },
   );
 
-  test('is refunded once, although the processor is away in between', async () => {
+  test('a second plan is refunded once, although the processor is unavailable in between', async () => {
     const { other } = await buyTwice(ada);
     await site.catchUp();
     const of = (type: string) => site.processor.events.filter((each) => each.type === type).length;
@@ -462,7 +462,7 @@ describe('a second plan', () => {
   });
 });
 
-describe('a payment of a plan that is taken back', () => {
+describe('a reversed payment of a plan', () => {
   const paymentOf = (id: string) =>
     site.processor.subscriptions.invoices.get(subscriptionOf(id).latestInvoice)?.payment ?? '';
 
@@ -489,7 +489,7 @@ describe('a payment of a plan that is taken back', () => {
     expect(await billing()).toMatchObject({ plan: null, status: 'ended' });
   });
 
-  test('leaves a subscription of another product', attack, async () => {
+  test('leaves a subscription of another product unchanged', attack, async () => {
     const { body } = await checkout(ada);
     const session = site.processor.sessions.get(body.sessionId);
     if (!session) throw new Error('There is no checkout');

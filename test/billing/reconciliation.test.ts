@@ -66,7 +66,7 @@ test('a pass reads unpaid subscriptions whose grace has ended, and mails their o
   ).toHaveLength(1);
 });
 
-test('a pass gives the plan of a paid checkout whose events were lost', async () => {
+test('a pass grants the plan of a paid checkout whose events were lost', async () => {
   site.processor.pay(await buy());
   await age();
   expect(await site.reconciliation.pass()).toEqual({ ...NOTHING, checkouts: 1 });
@@ -120,7 +120,7 @@ test('a pass ends after three failures, and the next one continues', async () =>
   expect(await site.reconciliation.pass()).toEqual({ ...NOTHING, checkouts: 5 });
 });
 
-test('a subscription that the processor does not know holds until its time, and its return restores it', async () => {
+test('a subscription that is unknown to the processor stays valid until its period ends, and its return restores it', async () => {
   const id = await site.subscribe(ada);
   const { all } = site.processor.subscriptions;
   const sold = all.get(id);

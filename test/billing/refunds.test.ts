@@ -35,7 +35,7 @@ const entries = async () =>
 
 const differences = async () => (await checkLedger(site.database.db, LEDGER_CHECKS)).differences;
 
-test('a refund takes back unspent credits', async () => {
+test('a refund removes unspent credits', async () => {
   const payment = await site.buy(ada);
   site.processor.refund(payment, 300);
   await site.catchUp();
@@ -68,7 +68,7 @@ test('spent credits become a debt, which the next bought credits pay first', asy
   expect(await differences()).toEqual([]);
 });
 
-test('a gift pays no debt', async () => {
+test('granted credits pay no debt', async () => {
   const payment = await site.buy(ada);
   await spend(1_000);
   site.processor.refund(payment, 1_000);
@@ -79,7 +79,7 @@ test('a gift pays no debt', async () => {
   expect((await site.web(ada, 'GET', '/api/credits')).body.balance).toBe('10.000000');
 });
 
-test('held credits are not taken back before the run ends', async () => {
+test('held credits are not removed before the run ends', async () => {
   const payment = await site.buy(ada);
   const platform = site.database.db.asPlatform();
   const run = { debit: creditsOf(ada.id), credit: spentOf(ada.id), currency: 'usd' } as const;
@@ -104,7 +104,7 @@ test('a failed refund is credited again', async () => {
   expect(await differences()).toEqual([]);
 });
 
-test('an open dispute takes the payment back, and a won one returns it', async () => {
+test('an open dispute reverses the payment, and a won one restores it', async () => {
   const payment = await site.buy(ada);
   await spend(250);
   site.processor.dispute(payment, 'needs_response');
@@ -116,7 +116,7 @@ test('an open dispute takes the payment back, and a won one returns it', async (
   expect(await differences()).toEqual([]);
 });
 
-test('a refund and a lost dispute take back no more than the checkout gave', async () => {
+test('a refund and a lost dispute remove no more than the credits of the checkout', async () => {
   const payment = await site.buy(ada);
   site.processor.refund(payment, 600);
   site.processor.dispute(payment, 'lost');
@@ -133,7 +133,7 @@ test('a refund of a payment made elsewhere changes nothing', async () => {
   expect(await site.moneyOf(ada)).toEqual({ credits: '10.000000', debt: '0.000000' });
 });
 
-test('two payments of one user that are refunded at once are booked without a deadlock', async () => {
+test('two payments of one user that are refunded concurrently are booked without a deadlock', async () => {
   const payments = [await site.buy(ada), await site.buy(ada, 500)];
   await spend(1_500);
   for (const payment of payments) site.processor.refund(payment, 500);

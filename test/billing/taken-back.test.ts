@@ -47,7 +47,7 @@ test.each<[string, readonly DatedFact[], number]>([
     ],
     500,
   ],
-])('takes back %s, in any order', (_, facts, expected) => {
+])('calculates the credits to remove after %s, in any order', (_, facts, expected) => {
   const random = new Random(1);
   for (let round = 0; round < 50; round += 1) {
     expect(takenBack(random.shuffled([...facts, ...facts]), 1_000)).toBe(expected);

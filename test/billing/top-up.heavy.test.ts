@@ -28,7 +28,7 @@ const notices = async () =>
   queryRows<{ event: unknown }>(site.database.ownerUrl, 'SELECT event FROM pending_notifications');
 
 describe('purchase of credits', () => {
-  test('is credited after the payment, and listed', async () => {
+  test('a purchase of credits is credited after the payment, and listed', async () => {
     const { status, body } = await site.web(ada, 'GET', TOP_UP);
     expect(status).toBe(200);
     expect(body.url).toBe(site.processor.sessions.get(body.sessionId)?.url);
@@ -55,7 +55,7 @@ describe('purchase of credits', () => {
     expect(made?.success_url).toMatch(/\/dashboard\?done=credits-bought$/);
   });
 
-  test('is started by the action buy-credits, and needs a price on sale', async () => {
+  test('a purchase of credits is started by the action buy-credits, and needs a price on sale', async () => {
     const act = (body: object) => site.web(ada, 'POST', '/api/billing', { body });
     const bought = await act({ action: 'buy-credits', price: 'credits-5000' });
     expect([bought.status, Object.keys(bought.body).sort()]).toEqual([200, ['sessionId', 'url']]);
@@ -84,7 +84,7 @@ describe('purchase of credits', () => {
     },
   );
 
-  test('needs a session: an API key is refused', async () => {
+  test('a purchase of credits needs a session: an API key is refused', async () => {
     const key = await site.web(ada, 'POST', '/api/keys', { body: { name: 'ci' } });
     const headers = { authorization: `Bearer ${key.body.key}` };
     for (const path of [TOP_UP, '/api/payproc/credits?price=credits-500']) {
@@ -112,7 +112,7 @@ describe('purchase of credits', () => {
     site.processor.down = undefined;
     expect([status, body.error]).toEqual([
       500,
-      'The payment processor made no checkout: retry later',
+      'The payment processor created no checkout: retry later',
     ]);
     expect(site.processor.sessions.size).toBe(before);
   });
@@ -254,7 +254,7 @@ describe('webhook', () => {
     ['of an unknown checkout', { client_reference_id: 'unknown' }],
     ['of another checkout of the same id', { id: 'cs_test_other' }],
   ])(
-    'credits nobody with a payment %s, and notifies operators once',
+    'credits no account for a payment %s, and notifies operators once',
     attack,
     async (_, changed) => {
       await site.apply();

@@ -47,7 +47,7 @@ test('a contract signs the messages of its agent', async () => {
   expect((await sent(ada.holder)).status).toBe(200);
 });
 
-test("another holder's contract does not", async () => {
+test('the signature of another holder is refused', async () => {
   const { body, status } = await sent(privateKeyToAccount(generatePrivateKey()));
   expect([status, body]).toEqual([401, { error: 'Invalid signature' }]);
 });

@@ -128,7 +128,7 @@ describe('a delivery', () => {
     });
   });
 
-  test('is tried again under the same id after any answer but a 2xx and a 410', async () => {
+  test('a delivery is retried under the same id after any answer but a 2xx and a 410', async () => {
     await hook(bob);
     answers = [302, 500, 404, 204];
     const { id, messageId } = await sent();
@@ -146,7 +146,7 @@ describe('a delivery', () => {
     ]);
   });
 
-  test('ends with a 410', async () => {
+  test('a delivery ends with a 410', async () => {
     await hook(bob);
     answers = [410];
     const { id } = await sent();
@@ -183,7 +183,7 @@ describe('a delivery', () => {
   );
 
   test.each(LYING_ANSWERS.map((addresses) => [addresses.join(', '), addresses] as const))(
-    'is refused when the name now resolves to %s',
+    'a delivery is refused when the name now resolves to %s',
     { tags: 'attack' },
     async (_text, addresses) => {
       await hook(bob, 'http://name.test/hook');
@@ -248,7 +248,7 @@ describe('the order of a pair', () => {
   });
 });
 
-test('a message that is sent while Temporal is away is accepted, and handed over afterwards', async () => {
+test('a message that is sent while Temporal is unavailable is accepted, and delivered afterwards', async () => {
   const { id } = await sent();
   const away = new Client({ connection: Connection.lazy({ address: '127.0.0.1:1' }) });
   const { db } = site.database;
@@ -263,7 +263,7 @@ describe('dead letters', () => {
   const mailsTo = ({ owner }: BusAgent) =>
     site.rows(`SELECT kind FROM mails WHERE user_id = '${owner.id}' AND kind = 'bus-dead-letters'`);
 
-  test("are mailed to the recipient's owner once a day for each agent", async () => {
+  test("dead letters are mailed to the recipient's owner once a day for each agent", async () => {
     await site.rows(`UPDATE users SET email_verified_at = now() WHERE id = '${bob.owner.id}'`);
     for (const _ of [1, 2, 3]) expect(await delivery.giveUp((await sent()).id)).toBe('dead');
     expect(await mailsTo(bob)).toHaveLength(1);
@@ -278,12 +278,12 @@ describe('dead letters', () => {
     expect(await mailsTo(ada)).toHaveLength(0);
   });
 
-  test('are not mailed to an address that is not verified', async () => {
+  test('dead letters are not mailed to an address that is not verified', async () => {
     await delivery.giveUp((await sent()).id);
     expect(await mailsTo(bob)).toHaveLength(0);
   });
 
-  test('pause the webhook after twenty in a row', async () => {
+  test('dead letters pause the webhook after twenty in a row', async () => {
     await hook(bob);
     const state = async () => {
       const [row] = await site.rows<{ dead_in_row: number; paused: boolean }>(
@@ -308,7 +308,7 @@ describe('a message', () => {
   const redeliver = (messageId: string, as: BusAgent) =>
     site.backend(as.owner, 'POST', `/api/underground/bus/messages/${messageId}/redeliver`);
 
-  test('is shown to both parties only', { tags: 'attack' }, async () => {
+  test('a message is shown to both parties only', { tags: 'attack' }, async () => {
     const { messageId } = await sent();
     expect((await shown(messageId, ada)).status).toBe(200);
     expect((await shown(messageId, bob)).status).toBe(200);
@@ -317,7 +317,7 @@ describe('a message', () => {
     expect((await redeliver(messageId, other)).status).toBe(404);
   });
 
-  test('is found by its sender where two senders used the same id', async () => {
+  test('a message is identified by its sender if two senders used the same id', async () => {
     const { messageId } = await sent();
     const carl = await site.agent();
     await sent(carl, bob, { messageId });
@@ -326,7 +326,7 @@ describe('a message', () => {
     expect((await shown(messageId, bob, '?from=nobody')).status).toBe(404);
   });
 
-  test('is delivered again to its recipient', async () => {
+  test('a message is delivered again to its recipient', async () => {
     await hook(bob);
     const { id, messageId } = await sent();
     await delivery.deliver(id, signal);
@@ -342,7 +342,7 @@ describe('a message', () => {
     expect((await shown(messageId)).body.attempts).toHaveLength(2);
   });
 
-  test('is delivered again by its sender when it is dead', async () => {
+  test('a message is delivered again by its sender when it is dead', async () => {
     const { id, messageId } = await sent();
     await delivery.giveUp(id);
     expect((await redeliver(messageId, ada)).status).toBe(202);

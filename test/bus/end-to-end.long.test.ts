@@ -80,7 +80,7 @@ const statusOf = async (messageId: string) => {
   return row;
 };
 
-test('a message is delivered by a worker, in the order of its pair', async () => {
+test('a worker delivers messages of a pair in their order', async () => {
   const { from, to } = await pair();
   failing = 1;
   const sent: string[] = [];
@@ -122,7 +122,7 @@ test('a message arrives soon after it was accepted', async () => {
   expect(times[Math.floor(times.length / 2)]).toBeLessThan(1_000);
 });
 
-test('a receiver that does not answer delays no message to another', async () => {
+test('an unresponsive receiver delays no message to other receivers', async () => {
   const { to: silent } = await pair(slowHook);
   const { from, to } = await pair();
   // More than one host has places and waiting places: the rest is refused and tried again.

@@ -54,7 +54,7 @@ const stateOf = async () => (await threads())[0]?.state;
 describe('a negotiation', () => {
   const booking = { bookingId: 'b1' };
 
-  test('goes from a request over counters to its end, by turns', async () => {
+  test('a negotiation leads from a request over counters to its end, with alternating steps', async () => {
     expect(await step(ada, bob, 'BOOKING_REQUEST', booking)).toBe('taken');
     expect(await stateOf()).toBe('requested');
     expect(await step(bob, ada, 'BOOKING_COUNTER', booking)).toBe('taken');
@@ -94,7 +94,7 @@ describe('a negotiation', () => {
     expect(JSON.parse(terms)).toEqual({ amount: 12.5, currency: 'USDC', eventId: 'e1' });
   });
 
-  test('is of its two parties alone', { tags: 'attack' }, async () => {
+  test('a negotiation is visible to its two parties only', { tags: 'attack' }, async () => {
     await step(ada, bob, 'BOOKING_REQUEST', booking);
     const eve = await site.agent();
     expect(await step(eve, bob, 'BOOKING_ACCEPT', booking)).toBe('illegal');
@@ -103,7 +103,7 @@ describe('a negotiation', () => {
     expect((await threads()).map(({ state }) => state)).toEqual(['requested', 'requested']);
   });
 
-  test('has no thread without a bookingId, and no step for other actions', async () => {
+  test('a negotiation has no thread without a bookingId, and no step for other actions', async () => {
     expect(await step(ada, bob, 'BOOKING_REQUEST', {})).toBeNull();
     expect(await step(ada, bob, 'BOOKING_REQUEST', { bookingId: 7 })).toBeNull();
     expect(await step(ada, bob, 'BOOKING_REQUEST', { bookingId: 'b'.repeat(257) })).toBeNull();
@@ -111,7 +111,7 @@ describe('a negotiation', () => {
     expect(await threads()).toEqual([]);
   });
 
-  test('takes concurrent steps one after the other', async () => {
+  test('processes concurrent steps one after the other', async () => {
     await step(ada, bob, 'BOOKING_REQUEST', booking);
     const steps = await Promise.all(
       Array.from({ length: 5 }, () => step(bob, ada, 'BOOKING_ACCEPT', booking)),
@@ -127,7 +127,7 @@ describe('an amplification', () => {
         WHERE from_agent = '${ada.id}' ORDER BY channel`,
     );
 
-  test('has one record for each post and channel', async () => {
+  test('an amplification has one record for each post and channel', async () => {
     const post = { postId: 'p1', channel: 'one' };
     await step(ada, bob, 'AMPLIFY_POST', post);
     await step(ada, bob, 'AMPLIFY_DONE', post);
@@ -138,7 +138,7 @@ describe('an amplification', () => {
     ]);
   });
 
-  test('has no record without a post or a channel', async () => {
+  test('an amplification has no record without a post or a channel', async () => {
     await step(ada, bob, 'AMPLIFY_POST', { postId: 'p1' });
     await step(ada, bob, 'AMPLIFY_POST', { channel: 'one' });
     expect(await records()).toEqual([]);

@@ -34,7 +34,7 @@ const countAll = async () => {
 };
 
 describe('a signed message', () => {
-  test('is stored for the recipient, sealed', async () => {
+  test('a signed message is stored for the recipient, sealed', async () => {
     const { answer, message } = await site.send(ada, bob, { payload: { note: 'a-marked-text' } });
     expect([answer.status, answer.body]).toEqual([
       200,
@@ -50,12 +50,12 @@ describe('a signed message', () => {
     expect(JSON.stringify(site.logged)).not.toContain('a-marked-text');
   });
 
-  test('is accepted from an agent to itself', async () => {
+  test('a signed message is accepted from an agent to itself', async () => {
     const { answer } = await site.send(ada, ada, { action: 'AMPLIFY_POST' });
     expect(answer.status).toBe(200);
   });
 
-  test('is stored once, however often and however concurrently it is sent', async () => {
+  test('a signed message is stored once, however often and however concurrently it is sent', async () => {
     const message = messageOf(ada, bob);
     const answers = await Promise.all(
       Array.from({ length: 10 }, async () => site.post(await signed(ada, message))),
@@ -66,7 +66,7 @@ describe('a signed message', () => {
     expect(await stored(message.messageId)).toHaveLength(1);
   });
 
-  test('is refused with 409 if the sender has another one of its id', async () => {
+  test('a signed message is refused with 409 if the sender has another one of its id', async () => {
     const { message } = await site.send(ada, bob);
     const other = { ...message, payload: { note: 'another' } };
     const answer = await site.post(await signed(ada, other));
@@ -75,7 +75,7 @@ describe('a signed message', () => {
     expect(ofBob.answer.status).toBe(200);
   });
 
-  test('is signed over the canonical form, whatever the order and the spelling of the body', async () => {
+  test('a signed message is signed over the canonical form, regardless of the order and the spelling of the body', async () => {
     const message = messageOf(ada, bob, {
       payload: { z: 1, ä: [1.5, 'é'], a: { c: null, b: true } },
     });
@@ -104,12 +104,12 @@ describe('a refused message', () => {
     ['timestamp', 'now'],
     ['timestamp', 1.5],
     ['more', 'unknown'],
-  ])('is 400 with %s %j', async (name, value) => {
+  ])('a message is 400 with %s %j', async (name, value) => {
     const message = await signed(ada, messageOf(ada, bob));
     expect((await site.post({ ...message, [name]: value })).status).toBe(400);
   });
 
-  test('is 400 with a number that JSON cannot hold', async () => {
+  test('a message is 400 with a number that JSON cannot hold', async () => {
     const message = JSON.stringify({ ...messageOf(ada, bob), signature: `0x${'1'.repeat(130)}` });
     const answer = await site.post(message.replace('"hello"', '1e999'));
     expect([answer.status, answer.body.error]).toEqual([
@@ -118,7 +118,7 @@ describe('a refused message', () => {
     ]);
   });
 
-  test('is 413 beyond 64 kB', async () => {
+  test('a message is 413 beyond 64 kB', async () => {
     const { answer } = await site.send(ada, bob, { payload: { note: 'a'.repeat(64 * 1024) } });
     expect(answer.status).toBe(413);
   });
@@ -144,12 +144,12 @@ describe('a refused message', () => {
         return { ...message, signature: await ada.wallet.signMessage({ message: text }) };
       },
     ],
-  ])('is 401 with %s', attack, async (_what, make) => {
+  ])('a message is 401 with %s', attack, async (_what, make) => {
     const answer = await site.post(await make());
     expect([answer.status, answer.body]).toEqual([401, { error: 'Invalid signature' }]);
   });
 
-  test('is 404 without the recipient, or when the recipient is being removed', async () => {
+  test('a message is 404 without the recipient, or when the recipient is being removed', async () => {
     expect((await site.send(ada, { id: 'nobody' })).answer.status).toBe(404);
     const gone = await site.agent();
     await site.rows(`UPDATE agents SET desired = 'deleted' WHERE id = '${gone.id}'`);
@@ -157,14 +157,14 @@ describe('a refused message', () => {
     expect((await site.send(gone, ada)).answer.status).toBe(401);
   });
 
-  test("is 402 when the sender's owner has no plan", async () => {
+  test("a message is 402 when the sender's owner has no plan", async () => {
     const poor = await site.agent({ plan: null });
     const { answer } = await site.send(poor, ada);
     expect([answer.status, answer.body.code]).toEqual([402, 'PLAN_REQUIRED']);
     expect((await site.send(ada, poor)).answer.status).toBe(200);
   });
 
-  test('is 404 when the recipient refuses the agent or its owner', attack, async () => {
+  test('a message is 404 when the recipient refuses the agent or its owner', attack, async () => {
     const url = 'http://127.0.0.1:1/';
     for (const refused of [ada.id, ada.owner.id]) {
       const picky = await site.agent();
@@ -205,7 +205,7 @@ describe('limits', attack, () => {
     expect(counts?.sent).toBe(1);
   });
 
-  test('an agent takes at most 600 messages an hour', async () => {
+  test('an agent accepts at most 600 messages an hour', async () => {
     const [sender, flooded] = [await site.agent(), await site.agent()];
     await site.rows(
       `INSERT INTO bus_messages (message_id, action, service, from_agent, from_user, to_agent,

@@ -70,7 +70,7 @@ const unsigned = (to = bob) => {
 };
 
 describe('a signature by a kept wallet', () => {
-  test('is accepted by the entrance of the bus', async () => {
+  test('a signature by a kept wallet is accepted by the entrance of the bus', async () => {
     const message = unsigned();
     const { body, status } = await sign(kept.id, message);
     expect(status).toBe(200);
@@ -82,12 +82,12 @@ describe('a signature by a kept wallet', () => {
     expect(await site.rows('SELECT id FROM bus_signatures')).toEqual([]);
   });
 
-  test('names the agent as its sender, whatever the message says', async () => {
+  test('names the agent as its sender, regardless of the sender in the message', async () => {
     const { body } = await sign(kept.id, { ...unsigned(), from: bob.id });
     expect(body.from).toBe(kept.id);
   });
 
-  test('is refused for a wallet whose key is elsewhere, and for no wallet', async () => {
+  test('a signature by a kept wallet is refused for a wallet whose key is elsewhere, and for no wallet', async () => {
     for (const id of [bob.id, await site.agentOf(owner)]) {
       const { body, status } = await sign(id, unsigned());
       expect([status, body.code]).toEqual([409, 'WALLET_MISSING']);
@@ -235,14 +235,14 @@ describe('an agent in its container', () => {
   );
 
   test.each(['?after=x', '?after=-1', `?after=${2n ** 63n}`, '?limit=0', '?limit=51'])(
-    'is refused with %s',
+    'an agent in its container is refused with %s',
     async (query) => {
       const token = await tokenOf(kept.id, owner.id);
       expect((await ask(token, 'GET', query)).status).toBe(400);
     },
   );
 
-  test('needs its token', { tags: 'attack' }, async () => {
+  test('an agent in its container needs its token', { tags: 'attack' }, async () => {
     expect((await ask('nobody', 'GET')).status).toBe(401);
     expect((await ask('nobody', 'POST', '', {})).status).toBe(401);
   });

@@ -33,7 +33,7 @@ describe('a webhook', () => {
     expect(JSON.stringify([rows, site.logged])).not.toContain(secret.slice(6));
   });
 
-  test('is replaced with a new secret, and resumed if it is paused', async () => {
+  test('a webhook is replaced with a new secret, and resumed if it is paused', async () => {
     const first = await put(ada, { url: ALLOWED });
     await site.rows(
       `UPDATE bus_webhooks SET paused_at = now(), dead_in_row = 20 WHERE agent_id = '${ada.id}'`,
@@ -48,7 +48,7 @@ describe('a webhook', () => {
     expect(row).toEqual({ paused_at: null, dead_in_row: 0 });
   });
 
-  test('is removed, and both changes are in the audit log', async () => {
+  test('a webhook is removed, and both changes are in the audit log', async () => {
     await put(bob, { url: ALLOWED });
     const removed = await site.backend(bob.owner, 'DELETE', pathOf(bob));
     expect([removed.status, removed.body]).toEqual([200, { success: true }]);
@@ -60,7 +60,7 @@ describe('a webhook', () => {
     expect(records.map(({ action }) => action)).toEqual(['bus-webhook.put', 'bus-webhook.delete']);
   });
 
-  test('is only reached by the owner of its agent', { tags: 'attack' }, async () => {
+  test('a webhook is accessible only to the owner of its agent', { tags: 'attack' }, async () => {
     await put(ada, { url: ALLOWED });
     expect((await put(ada, { url: ALLOWED }, bob.owner)).status).toBe(404);
     for (const method of ['GET', 'DELETE']) {

@@ -325,7 +325,7 @@ describe('payment by credits', () => {
     expect(await creditsByKind(database, id)).toEqual(left);
   });
 
-  test('takes nothing of either kind of credits for a failed run', async () => {
+  test('charges neither kind of credits for a failed run', async () => {
     const { cookie, id } = await person(PRICE);
     await grantCredits(database.db, id, 1n);
     behaviour.run = () => Promise.reject(new Error('down'));

@@ -139,7 +139,7 @@ const notices = async () =>
 const forgetAnswers = () => owner('DELETE FROM idempotency_keys');
 
 describe('a payment', () => {
-  test('is sent once, and answers what the gateway answers', async () => {
+  test("a payment is sent once, and returns the gateway's answer", async () => {
     const { body, status } = await pay({ amount: 1.2345675, endpoint: 'weather', more: 'x' });
     expect([status, body]).toEqual([200, { transaction: '0x1' }]);
     const [row] = await rows();
@@ -238,7 +238,7 @@ describe('a payment', () => {
         response.end(`{"x": ${'['.repeat(200_000)}${']'.repeat(200_000)}}`);
       },
     ],
-  ])('is answered 500 after %s, and its outcome is %s', async (_name, outcome, how) => {
+  ])('a payment is answered 500 after %s, and its outcome is %s', async (_name, outcome, how) => {
     answer = how;
     const { body, status } = await pay();
     expect([status, body]).toEqual(FAILED);
@@ -246,7 +246,7 @@ describe('a payment', () => {
     expect((await audit(ada.id)).at(-1)?.detail).toEqual({ outcome, attempt: 1 });
   });
 
-  test('has failed if the gateway refuses connections, or no TLS connection comes about', async () => {
+  test('a payment has failed if the gateway refuses connections, or no TLS connection can be made', async () => {
     for (const url of ['http://127.0.0.1:1', `https://${gateway.place}`]) {
       const { body, status } = await pay({}, { at: await webOver(url) });
       expect([status, body]).toEqual(FAILED);
@@ -254,7 +254,7 @@ describe('a payment', () => {
     expect(await states()).toEqual(['failed', 'failed']);
   });
 
-  test('is unknown if the gateway does not answer in time', async () => {
+  test('a payment is unknown if the gateway does not answer in time', async () => {
     answer = () => undefined;
     const limits = { daily: 100_000_000n, dailyTotal: 100_000_000n };
     const slow = new X402Gateway(gateway.url, { callMs: 200 });
@@ -288,14 +288,14 @@ describe('a payment', () => {
     await expect.poll(states).toEqual(['paid']);
   });
 
-  test("for another user's agent is a 404, and is not sent", attack, async () => {
+  test("a payment for another user's agent is a 404, and is not sent", attack, async () => {
     const bob = await payer();
     const { body, status } = await pay({ agentId: bob.agentId });
     expect([status, body]).toEqual([404, { success: false, error: 'Agent not found' }]);
     expect([asked, await rows()]).toEqual([[], []]);
   });
 
-  test('is a 402 while a payment of its user is disputed', attack, async () => {
+  test('a payment is a 402 while a payment of its user is disputed', attack, async () => {
     const dispute = (is: boolean) => `UPDATE checkouts SET is_disputed = ${is}`;
     await owner(
       `INSERT INTO checkouts (id, user_id, cents, currency, paid_at)
@@ -309,7 +309,7 @@ describe('a payment', () => {
     expect((await pay()).status).toBe(200);
   });
 
-  test('is a 402 while its user owes credits', attack, async () => {
+  test('a payment is a 402 while its user owes credits', attack, async () => {
     await transfer(database.db.asPlatform(), {
       debit: debtOf(ada.id),
       credit: 'processor',
@@ -336,7 +336,7 @@ describe('a payment', () => {
     },
   );
 
-  test('is off in production, and bounded elsewhere, unless the settings say otherwise', () => {
+  test('payments are off in production, and bounded elsewhere, unless the settings change that', () => {
     const of = (env: Readonly<Record<string, string>>) =>
       readAreas({ x402: x402Settings }, env).x402;
     expect(of({ NODE_ENV: 'production' })).toEqual({ daily: 0n, dailyTotal: 0n });
@@ -345,7 +345,7 @@ describe('a payment', () => {
 });
 
 describe('a repetition of a payment', () => {
-  test('gets the first answer', attack, async () => {
+  test('a repetition of a payment gets the first answer', attack, async () => {
     const key = randomUUID();
     await pay({}, { key });
     const { body, headers, status } = await pay({}, { key });
@@ -385,7 +385,7 @@ describe('a repetition of a payment', () => {
   });
 
   test(
-    'is refused while the first one is in flight, also when its key is free again',
+    'a repetition of a payment is refused while the first one is in flight, also when its key is free again',
     attack,
     async () => {
       const key = randomUUID();
@@ -403,7 +403,7 @@ describe('a repetition of a payment', () => {
     },
   );
 
-  test('is sent after two minutes without an outcome', async () => {
+  test('a repetition of a payment is sent after two minutes without an outcome', async () => {
     const key = randomUUID();
     answer = (response) => response.destroy();
     await pay({}, { key });
@@ -458,7 +458,7 @@ describe('the limits of a day', () => {
     return body;
   };
 
-  test('refuse what exceeds the sum of one user', async () => {
+  test('the limits of a day refuse a payment above the limit of one user', async () => {
     await pay({ amount: 15 });
     expect(await refused({ amount: 5.000001 })).toEqual({
       success: false,
@@ -471,7 +471,7 @@ describe('the limits of a day', () => {
     expect(await notices()).toEqual([]);
   });
 
-  test('refuse what exceeds the sum of all users, and notify operators once', async () => {
+  test('the limits of a day refuse a payment above the limit of all users, and notify operators once', async () => {
     const [bob, eve] = [await payer(), await payer()];
     await pay({ amount: 20 });
     await pay({ amount: 20 }, { by: bob });
@@ -504,7 +504,7 @@ describe('the limits of a day', () => {
   });
 
   test(
-    'count what is unknown, and neither what was refused nor what was never sent',
+    'the limits of a day count unknown payments, but no payment that was refused or never sent',
     attack,
     async () => {
       answer = (response) => json(response, 402, {});
@@ -517,7 +517,7 @@ describe('the limits of a day', () => {
     },
   );
 
-  test('count payments of this UTC day alone', async () => {
+  test('the limits of a day count only payments of this UTC day', async () => {
     await pay({ amount: 20 });
     await owner(
       `UPDATE x402_payments SET sent_at = date_trunc('day', now(), 'UTC') - interval '1 s'`,
@@ -525,7 +525,7 @@ describe('the limits of a day', () => {
     expect((await pay({ amount: 20 })).status).toBe(200);
   });
 
-  test('count payments of deleted accounts for all users', attack, async () => {
+  test('the limits of a day count payments of deleted accounts for all users', attack, async () => {
     const [bob, eve] = [await payer(), await payer()];
     await pay({ amount: 20 });
     await pay({ amount: 20 }, { by: bob });
@@ -547,7 +547,7 @@ describe('the limits of a day', () => {
   );
 
   test(
-    'admit exactly the rest of all users for fifty payments of many users at once',
+    'the limits of a day admit exactly the remaining amount of all users for fifty concurrent payments of many users',
     attack,
     async () => {
       const payers = await Promise.all(Array.from({ length: 10 }, payer));
@@ -583,7 +583,7 @@ describe('a payment without an outcome', () => {
     );
   };
 
-  test('is unknown after two minutes, with an audit line', async () => {
+  test('a payment without an outcome is unknown after two minutes, with an audit line', async () => {
     await abandon(119);
     expect(await endUnanswered(database.db.asPlatform())).toBe(0);
     await abandon(121);
@@ -595,7 +595,7 @@ describe('a payment without an outcome', () => {
     });
   });
 
-  test('is ended by a worker', async () => {
+  test('a payment without an outcome is ended by a worker', async () => {
     await abandon(121);
     const stop = new AbortController();
     const log = pino({ level: 'silent' });
@@ -605,7 +605,7 @@ describe('a payment without an outcome', () => {
     await running;
   });
 
-  test('takes an outcome that comes later', async () => {
+  test('a payment without an outcome accepts a later outcome', async () => {
     let proceed = () => undefined as unknown;
     answer = (response) => (proceed = () => pays(response));
     const paying = pay();

@@ -256,7 +256,7 @@ test('sends the seller no request for unpaid runs or unlisted actions', async ()
   expect(asked).toEqual([]);
 });
 
-test('sells everything else while the upstream list is unavailable, and requests the list once', async () => {
+test('the gateway sells its other services while the upstream list is unavailable, and requests the list once', async () => {
   for (const away of [
     (response: ServerResponse) => response.destroy(),
     (response: ServerResponse) => json(response, 500, { endpoints: LISTED }),
@@ -288,7 +288,7 @@ test('sells everything else while the upstream list is unavailable, and requests
 });
 
 test(
-  'is paid with bought credits alone, of which the response shows the rest',
+  'an x402 run is paid only with bought credits, and the response shows the remaining ones',
   attack,
   async () => {
     const account = await makeAccount(database.db);

@@ -226,7 +226,7 @@ describe('repeated notification', () => {
       'payment one for split:7:1:0 was not made: its transaction was reverted on chain',
       `Nonces 3 to 5 of ${signer} went missing on chain 1`,
       `Nonce 3 of ${signer} went missing on chain 2`,
-      `${other} has nothing left to pay fees with on chain 1`,
+      `${other} has no balance left for fees on chain 1`,
       'Payments by the x402 gateway on 2026-01-02 (UTC) have reached their limit for all users: 9.000000 US dollars',
       'Referrals have granted as many credits on 2026-01-01 (UTC) as they may: 20.000000 US dollars',
       'A unit of gas on chain 1 would cost 9, more than the maximum',
@@ -355,7 +355,7 @@ describe("notifications beyond a channel's rate", () => {
     expect(contents()).toHaveLength(40);
   });
 
-  test("lets one owner's flood delay no other owner", { tags: 'attack' }, async () => {
+  test('does not delay other owners during a flood of one owner', { tags: 'attack' }, async () => {
     const notify = newWorker(onlyDiscord);
     const loop = (agent: Notification['agent']) =>
       ({ id: randomUUID(), agent, event: 'crash_loop', crashes: 3 }) as const;

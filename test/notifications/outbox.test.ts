@@ -104,7 +104,7 @@ describe('notifications of recorded transitions', () => {
   });
 });
 
-test('refuses a transition based on outdated memory and notifies nobody', async () => {
+test('refuses a transition based on outdated memory and sends no notification', async () => {
   const agent = await newAgent();
   const late = change('crash_loop');
   const newest = change('running', 'healthy');

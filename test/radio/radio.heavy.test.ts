@@ -59,7 +59,7 @@ const noSources = { all: () => Promise.resolve(new Map<string, Source>()) };
 const live = async () => (await site.web(bob, 'GET', '/api/radio/live')).body.streams;
 const isLive = async (id: string) => (await live()).find((each: { id: string }) => each.id === id);
 
-test('admits a source, lists its stream for all users, and lets players play it', async () => {
+test('admits a source, lists its stream for all users, and serves players', async () => {
   const made = await site.web(ada, 'POST', '/api/radio/streams', {
     body: { title: 'Night', description: 'Slow music', genre: 'Ambient' },
   });
@@ -130,8 +130,8 @@ test('ends the source of a removed stream, which does not return', async () => {
   expect((await site.web(ada, 'DELETE', path)).status).toBe(404);
 });
 
-describe('a stream is created', () => {
-  test('by a holder of the token alone', async () => {
+describe('creation of a stream', () => {
+  test('only a holder of the token can create a stream', async () => {
     const { body, status } = await site.web(bob, 'POST', '/api/radio/streams', {
       body: { title: 'Night' },
     });
@@ -141,7 +141,7 @@ describe('a stream is created', () => {
     );
   });
 
-  test('at most twenty times for a user, also by fifty requests at once', async () => {
+  test('a user can create twenty streams, also with fifty concurrent requests', async () => {
     const owner = await site.holder();
     const ask = (_: unknown, n: number) =>
       site.web(owner, 'POST', '/api/radio/streams', { body: { title: `Night ${n}` } });
@@ -158,7 +158,7 @@ describe('a stream is created', () => {
   });
 });
 
-describe('Icecast is answered', () => {
+describe('answer to Icecast', () => {
   const basic = (secret: string) => `Basic ${Buffer.from(`icecast:${secret}`).toString('base64')}`;
   const authorize = async (
     form: Record<string, string>,
@@ -176,7 +176,7 @@ describe('Icecast is answered', () => {
     ...{ action: 'stream_auth', mount, user: 'source', pass, ip: '192.0.2.1' },
   });
 
-  test('with the header of an admission for the right password alone', async () => {
+  test('Icecast gets the header of an admission only for the right password', async () => {
     const right = rightFor(await site.stream(ada));
     expect(await authorize(right)).toEqual([200, '1']);
     expect(await authorize({ ...right, admin: '1' })).toEqual([200, '1']);
@@ -195,7 +195,7 @@ describe('Icecast is answered', () => {
     expect(await authorize(right, { authorization: '' })).toEqual([401, null]);
   });
 
-  test('more often than the limit of an address admits others', async () => {
+  test('Icecast gets answers without a limit by address', async () => {
     const right = rightFor(await site.stream(ada));
     const from = newAddress();
     const asked = await Promise.all(
@@ -205,7 +205,7 @@ describe('Icecast is answered', () => {
     expect(await authorize(right, { from })).toEqual([200, '1']);
   });
 
-  test('without a call of the chain for a wrong password or a new title', async () => {
+  test('a wrong password or a new title causes no request to the chain', async () => {
     const right = rightFor(await site.stream(await site.holder()));
     const before = calls;
     await authorize({ ...right, pass: 'wrong' });
@@ -213,7 +213,7 @@ describe('Icecast is answered', () => {
     expect(calls).toBe(before);
   });
 
-  test('with a refusal for an owner who no longer holds the token', async () => {
+  test('a stream of an owner who no longer holds the token is refused', async () => {
     const owner = await site.holder();
     const right = rightFor(await site.stream(owner));
     await site.database.db
@@ -223,7 +223,7 @@ describe('Icecast is answered', () => {
     expect(await authorize({ ...right, admin: '1' })).toEqual([200, '1']);
   });
 
-  test('within two seconds while the chain hangs, and at once afterwards', async () => {
+  test('Icecast gets an answer within two seconds while the chain hangs, and at once afterwards', async () => {
     const [first, second] = [await site.holder(), await site.holder()];
     const streams = await Promise.all([site.stream(first), site.stream(second)]);
     const [one, other] = streams.map(rightFor);
@@ -245,7 +245,7 @@ describe('Icecast is answered', () => {
     expect(next.ms).toBeLessThan(100);
   });
 
-  test('within two seconds while the database hangs', async () => {
+  test('Icecast gets an answer within two seconds while the database hangs', async () => {
     const right = rightFor(await site.stream(ada));
     const { host, port } = new URL(site.database.url);
     const proxy = await startTcpProxy(`tcp://${host}`);
@@ -278,7 +278,7 @@ describe('Icecast is answered', () => {
   });
 });
 
-describe('a user', () => {
+describe('sources of one user', () => {
   const connect = async (streams: readonly Stream[], count: number) => {
     const sources = [];
     for (const stream of streams.slice(0, count)) {
@@ -287,7 +287,7 @@ describe('a user', () => {
     return sources;
   };
 
-  test('sends five live streams at a time, and the next one when one has ended', async () => {
+  test('a user sends five live streams at a time, and the next one when one has ended', async () => {
     const owner = await site.holder();
     const streams = await Promise.all(Array.from({ length: 6 }, () => site.stream(owner)));
     const sources = await connect(streams, 6);
@@ -314,7 +314,7 @@ describe('a user', () => {
     }
   });
 
-  test('keeps five of six sources that several processes have admitted', async () => {
+  test('a user keeps five of six sources that several processes have admitted', async () => {
     const owner = await site.holder();
     const streams = await Promise.all(Array.from({ length: 6 }, () => site.stream(owner)));
     const sources = streams.map(({ mount }, n) => ({
@@ -335,7 +335,7 @@ describe('a user', () => {
     expect(ended).toEqual([streams[0]?.mount]);
   });
 
-  test('sends with the password of a repeated creation a second later', async () => {
+  test('a source can use the password of a repeated creation a second later', async () => {
     const { mount, password } = await site.stream(ada);
     const [id = ''] = mount.slice(1).split('.');
     const source = await connectSource(site.icecastUrl, { mount, password });
@@ -358,7 +358,7 @@ describe('a user', () => {
 });
 
 describe('titles and names', () => {
-  test('change no other entry, whatever they are', async () => {
+  test('a title or name changes no other entry of the list', async () => {
     const body = { title: '"><script>', description: '\u0001 -', genre: "'; --" };
     const [plain, odd] = [await site.stream(ada), await site.stream(ada, body)];
     const sources = await Promise.all(
@@ -402,7 +402,7 @@ describe('titles and names', () => {
   });
 });
 
-test('one of fifty sources at once has the place', async () => {
+test('one of fifty concurrent sources gets the place', async () => {
   const stream = await site.stream(ada);
   const stops: (() => void)[] = [];
   const sources = await Promise.all(
@@ -487,7 +487,7 @@ describe('a source may not stay', () => {
   });
 });
 
-test('reads no part of an answer of Icecast, and no other document', () => {
+test('refuses a part of an answer of Icecast, and any other document', () => {
   const source = '<source mount="/a.mp3"><title>a</title></source>';
   expect(readStats(`<?xml version="1.0"?><icestats>${source}</icestats>`)).toHaveLength(1);
   for (const part of [

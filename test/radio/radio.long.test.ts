@@ -77,7 +77,7 @@ async function expectAway(stream: Stream): Promise<void> {
 
 const untilBack = () => until(async () => (await live()).status === 200);
 
-test('measures the bitrate, and keeps the most listeners ever', async () => {
+test('measures the bitrate, and keeps the maximum number of listeners', async () => {
   const stream = await site.stream(ada);
   const source = await connectSource(site.icecastUrl, stream);
   const stop = feed(source, 16_000);
@@ -115,7 +115,7 @@ test('measures the bitrate, and keeps the most listeners ever', async () => {
   }
 });
 
-test('the last place of a listener is taken once', async () => {
+test('the last place of a listener is granted once', async () => {
   const stream = await site.stream(ada);
   const source = await connectSource(site.icecastUrl, stream);
   const stop = feed(source);
@@ -145,7 +145,7 @@ test('the last place of a listener is taken once', async () => {
   }
 });
 
-test('listeners begin within two seconds while a chain hangs and twenty sources ask', async () => {
+test('listeners start within two seconds while a chain hangs and twenty sources request admission', async () => {
   const streams: Stream[] = [];
   for (let n = 0; n < 21; n++) streams.push(await site.stream(await site.holder()));
   const [received, ...asking] = streams;
@@ -238,7 +238,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 };
 
 test.each(Object.entries(FAULTS))(
-  'the radio is a 503 within two seconds while Icecast %s, and comes back',
+  'the radio is a 503 within two seconds while Icecast %s, and recovers',
   async (_, begin) => {
     const [stream, removed] = [await site.stream(ada), await site.stream(ada)];
     const source = await connectSource(site.icecastUrl, removed);

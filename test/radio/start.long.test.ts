@@ -36,7 +36,7 @@ const pidOf = async (name: string) =>
   (await place.processes()).find((each) => each.name === name)?.pid ?? 0;
 
 test(
-  'npm start runs Icecast for holders of the token, and starts it again when it dies',
+  'npm start runs Icecast for holders of the token, and restarts it when it ends',
   SLOW,
   async () => {
     const started = place.start({ PLATFORM_TOKEN_ADDRESS: PATH_USD });

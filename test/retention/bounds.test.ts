@@ -163,7 +163,7 @@ test('every kind of retention removes rows of a table', () => {
   expect([...new Set(kinds)].sort()).toEqual([...RETAINED].sort());
 });
 
-describe('a retention is what it says', () => {
+describe('a retention has its declared meaning', () => {
   test.each(
     Object.entries(BOUNDS).flatMap(([table, { retention }]) =>
       'with' in retention ? [[table, retention.with] as const] : [],

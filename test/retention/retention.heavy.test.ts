@@ -111,7 +111,7 @@ test("removes the watchdog's transitions and messages by their age", async () =>
   expect(await idsIn('messages')).toEqual(['young']);
 });
 
-test('removes verifications by their age, except the one in force', async () => {
+test('removes verifications by their age, except the current one', async () => {
   const row = (id: string, state: string, days: number) =>
     insert('agent_verifications', { id, state, created_at: daysAgo(days) });
   await row('old', 'past', 91);
@@ -121,7 +121,7 @@ test('removes verifications by their age, except the one in force', async () => 
   expect(await idsIn('agent_verifications')).toEqual(['in force', 'young']);
 });
 
-test('removes swarms by the time since their end, and none that is under way', async () => {
+test('removes swarms by the time since their end, and keeps unfinished ones', async () => {
   const settled = async (id: string, days: number) => {
     await insert('swarms', { id, settled_at: daysAgo(days) });
   };
@@ -133,7 +133,7 @@ test('removes swarms by the time since their end, and none that is under way', a
   expect(await idsIn('swarms')).toEqual(['open', 'young']);
 });
 
-test('removes e-mails by the time since their end, and none that is under way', async () => {
+test('removes e-mails by the time since their end, and keeps unfinished ones', async () => {
   for (const [id, days] of [
     ['old', 91],
     ['young', 89],
@@ -320,7 +320,7 @@ describe('the audit log', () => {
   const entry = (action: string, days: number) =>
     insert('audit_log', { id: days, action, at: daysAgo(days) });
 
-  test('removes audit log entries older than the retention time, by age alone', async () => {
+  test('removes audit log entries older than the retention time, only by their age', async () => {
     await entry('young', 364);
     await entry('old', 366);
     expect(await remove('audit')).toBe(1);

@@ -100,7 +100,7 @@ test('a text without fields gets those of the platform', () => {
   );
 });
 
-test('a text of the most bytes is allowed', () => {
+test('a text of the maximum length is allowed', () => {
   expect(() => checkSkillText(NAME, 'é'.repeat(MAX_SKILL_BYTES / 2))).not.toThrow();
 });
 

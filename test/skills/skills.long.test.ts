@@ -99,7 +99,7 @@ test('a shipped skill is listed, installed, used and removed', async () => {
   expect([again.status, again.body.code]).toEqual([409, 'SKILL_NOT_INSTALLED']);
 });
 
-test('an installed skill changes by a new install alone, and outlives its withdrawal', async () => {
+test('an installed skill changes only by a new install, and stays after its withdrawal', async () => {
   const name = 'adas-notes';
   const text = (version: number) => `# Notes ${version}\n${SECRET}`;
   await publish({ name, description: 'Notes', content: text(1), visibility: 'public' });
@@ -221,7 +221,7 @@ test('a repeated request with the same key installs and uses once', async () => 
 });
 
 test(
-  'one of fifty installs gets the last place of the plan, and none more',
+  'exactly one of fifty installs gets the last place of the plan',
   { tags: 'attack' },
   async () => {
     const cleo = await platform.signUp('label');

@@ -131,7 +131,7 @@ test('skills are found by text and tag, page by page', async () => {
 });
 
 describe('a skill of another user', { tags: 'attack' }, () => {
-  test('a private skill is as missing as an unknown one, by name and in lists', async () => {
+  test('a private skill of another user looks like an unknown one, by name and in lists', async () => {
     const name = newName();
     await publish(ada, { ...named(name), description: 'A secret description' });
     for (const path of [`/api/skills?name=${name}`, `/api/skills?name=${newName()}`]) {
@@ -176,7 +176,7 @@ describe('a skill of another user', { tags: 'attack' }, () => {
     ]);
   });
 
-  test('a withdrawn skill becomes public again by an administrator alone', async () => {
+  test('only an administrator can make a withdrawn skill public again', async () => {
     const name = newName();
     await publish(ada, { ...named(name), visibility: 'public' });
     await publish(admin, { name, visibility: 'private' });
@@ -286,7 +286,7 @@ test.each(['booking-settlement', 'instant-split'])('the name %s is taken', async
   expect(reported(await publish(ada, named(name)))).toEqual([409, 'SKILL_NAME_TAKEN']);
 });
 
-test('shipped skills are published once, again after a change, and not over a user', async () => {
+test('shipped skills are published once, again after a change, and never in place of skills of a user', async () => {
   const eve = await author('Eve');
   const [taken = '', ...rest] = SHIPPED_SKILLS;
   await publish(eve, { ...named(taken), visibility: 'public' });

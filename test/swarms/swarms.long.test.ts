@@ -60,7 +60,7 @@ test('agents answer a task together, and one of them merges the answers', async 
   expect(JSON.stringify(body)).not.toContain(TASK);
 });
 
-test('a stopped member ends a sequence, and a retry asks the rest', async () => {
+test('a stopped member ends a sequence, and a retry continues with the other members', async () => {
   const [, second = ''] = agents;
   await platform.web(ada, 'POST', `/api/agents/${second}/stop?wait=60`);
   const id = await create({ strategy: 'sequential' });
@@ -78,7 +78,7 @@ test('a stopped member ends a sequence, and a retry asks the rest', async () => 
   expect(await Promise.all(agents.map((agentId) => asked(agentId, id)))).toEqual([1, 1, 1]);
 });
 
-test('a cancelled swarm asks no further member', async () => {
+test('a cancelled swarm sends no further question', async () => {
   const [first = ''] = agents;
   await platform.orderAgent(first, { answerDelayMs: 3_000 });
   const id = await create({ strategy: 'sequential' });
@@ -100,7 +100,7 @@ test('a swarm that is created while no worker and no Temporal can be reached run
   expect(await ended(id, 'completed')).toMatchObject({ progress: { done: 3, total: 3 } });
 });
 
-test('a swarm whose worker ends in the middle continues, and asks no agent twice', async () => {
+test('a swarm whose worker ends in the middle continues, and sends no question twice', async () => {
   const [first = '', ...others] = agents;
   await platform.orderAgent(first, { answerDelayMs: 60_000 });
   const id = await create();

@@ -125,7 +125,7 @@ describe('a parallel swarm', () => {
     expect(await sent()).toBe(0);
   });
 
-  test('fails if the coordinator does not merge, and a retry asks the coordinator alone', async () => {
+  test('fails if the coordinator does not merge, and a retry sends the question only to the coordinator', async () => {
     const { id } = await create();
     const first = await begun(id);
     for (const turn of first.turns) await take(turn, answered('an answer'));
@@ -142,7 +142,7 @@ describe('a parallel swarm', () => {
     expect(await sent()).toBe(2);
   });
 
-  test('does not ask a removed member, and needs its coordinator', async () => {
+  test('a parallel swarm sends no question to a removed member, and needs its coordinator', async () => {
     const { id } = await create();
     await queryRows(
       database.ownerUrl,
@@ -160,7 +160,7 @@ describe('a parallel swarm', () => {
 });
 
 describe('a sequential swarm', () => {
-  test('hands 8,000 characters of each answer to the next member', async () => {
+  test('passes 8,000 characters of each answer to the next member', async () => {
     const { id } = await create({ strategy: 'sequential' });
     const { merge, turns } = await begun(id);
     expect(merge).toBeUndefined();
@@ -173,7 +173,7 @@ describe('a sequential swarm', () => {
     expect(await sent()).toBe(2);
   });
 
-  test('ends with a failed member, and a retry keeps the members that are done', async () => {
+  test('a sequential swarm ends with a failed member, and a retry keeps the members that are done', async () => {
     const { id } = await create({ strategy: 'sequential' });
     const first = await begun(id);
     await take(first.turns[0], answered('first'));
@@ -197,7 +197,7 @@ describe('a sequential swarm', () => {
 });
 
 describe('a cancelled swarm', () => {
-  test('asks no further member, keeps answers that come in, and returns the rest', async () => {
+  test('a cancelled swarm sends no further question, keeps answers that arrive, and refunds the remaining messages', async () => {
     const { id } = await create();
     const { turns } = await begun(id);
     const [under, next] = turns as [SwarmTurn, SwarmTurn];
@@ -215,7 +215,7 @@ describe('a cancelled swarm', () => {
     expect(await change(id, 'retry')).toMatchObject({ status: 'pending' });
   });
 
-  test('a turn of an earlier round asks and stores nothing', async () => {
+  test('a turn of an earlier round sends no question and stores nothing', async () => {
     const { id } = await create();
     const { turns } = await begun(id);
     const [first] = turns as [SwarmTurn];
@@ -247,13 +247,13 @@ describe('a cancelled swarm', () => {
   );
 });
 
-describe('many requests at once', () => {
+describe('many concurrent requests', () => {
   const settled = async (all: readonly Promise<unknown>[]) => {
     const results = await Promise.allSettled(all);
     return results.filter(({ status }) => status === 'fulfilled').length;
   };
 
-  test('one of fifty takes the last of five places', async () => {
+  test('one of fifty requests gets the last of five places', async () => {
     for (let made = 1; made < MAX_IN_FLIGHT; made++) await create();
     expect(await settled(Array.from({ length: 50 }, () => create()))).toBe(1);
     await expect(create()).rejects.toMatchObject({
@@ -297,7 +297,7 @@ describe('many requests at once', () => {
 });
 
 describe('a new swarm', () => {
-  test('is the first one when the request is repeated', async () => {
+  test('a repeated request returns the first swarm', async () => {
     const requester = by();
     const wanted = {
       name: 'a',
@@ -333,7 +333,7 @@ describe('a new swarm', () => {
     },
   );
 
-  test('needs a plan, a coordinator among its members, and messages of the day', async () => {
+  test('a new swarm needs a plan, a coordinator among its members, and messages of the day', async () => {
     const wanted = {
       name: 'a',
       task: 'a',
@@ -357,7 +357,7 @@ describe('a new swarm', () => {
     expect(await sent()).toBe(DAILY);
   });
 
-  test('removes the oldest of 200', async () => {
+  test('removes the oldest of 200 swarms', async () => {
     const { id } = await create();
     await queryRows(
       database.ownerUrl,

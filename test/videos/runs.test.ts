@@ -107,7 +107,7 @@ test('a video is made, reported by a webhook, and its file is the one of the pro
   expect(await described.staticSummary()).toBe(`Video ${id}`);
 });
 
-test('a video that the provider fails has its reason, and is not requested again', async () => {
+test('a video that fails at the provider has the reason, and is not requested again', async () => {
   site.provider.faults = { end: 'failed' };
   const id = await site.create(ada);
   const predictionId = await asked(id);

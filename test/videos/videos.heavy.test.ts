@@ -115,13 +115,13 @@ describe('a request for a video', () => {
     [{ duration: 1.5 }, 'duration'],
     [{ aspectRatio: '4:3' }, 'aspectRatio'],
     [{ more: 1 }, 'more'],
-  ])('is refused with %j', async (more, error) => {
+  ])('a request for a video is refused with %j', async (more, error) => {
     const body = { prompt: 'A sunrise', ...more };
     const refused = await site.web(ada, 'POST', PATH, { body });
     expect([refused.status, refused.body.error]).toEqual([400, expect.stringContaining(error)]);
   });
 
-  test("needs a plan, and an agent of the user's own", async () => {
+  test("a request for a video needs a plan, and an agent of the user's own", async () => {
     const body = { prompt: 'A sunrise' };
     const unpaid = await site.web(await site.person(), 'POST', PATH, { body });
     expect([unpaid.status, unpaid.body.code]).toEqual([402, 'PLAN_REQUIRED']);
@@ -133,7 +133,7 @@ describe('a request for a video', () => {
     expect(await site.get(ada, id)).toMatchObject({ agentId: own, status: 'queued', url: null });
   });
 
-  test('is stored once for an Idempotency-Key', async () => {
+  test('a request for a video is stored once for an Idempotency-Key', async () => {
     const send = () =>
       site.web(ada, 'POST', PATH, {
         body: { prompt: 'A sunrise' },
@@ -167,7 +167,7 @@ describe('a request for a video', () => {
     }
   });
 
-  test('is a 503 without a provider, which names the missing setting', async () => {
+  test('a request for a video is a 503 without a provider, which names the missing setting', async () => {
     const { settings } = site.dependencies;
     for (const [more, name] of [
       [{ apiToken: undefined }, 'VIDEO_API_TOKEN'],
@@ -178,7 +178,7 @@ describe('a request for a video', () => {
     }
   });
 
-  test('takes the last place of the day of all users once, and operators are notified once', async () => {
+  test('the last video of the day of all users is granted once, and operators are notified once', async () => {
     await owner('DELETE FROM video_days; DELETE FROM pending_notifications');
     const limited = videosWith({ ...site.dependencies.settings.videos, dailyTotal: 5 });
     for (let made = 0; made < 4; made++) await create(limited, await site.customer());
@@ -197,7 +197,7 @@ describe('a request for a video', () => {
 });
 
 describe('a prediction', () => {
-  test('is requested once, however often the step is repeated', async () => {
+  test('a prediction is requested once, however often the step is repeated', async () => {
     const before = site.provider.predictions.size;
     const id = await site.create(ada);
     const answers = await Promise.all([1, 2, 3, 4].map(() => request(id)));
@@ -205,7 +205,7 @@ describe('a prediction', () => {
     expect(site.provider.predictions.size).toBe(before + 1);
   });
 
-  test('has 30 minutes from its request', async () => {
+  test('a prediction has 30 minutes from its request', async () => {
     const id = await site.create(ada);
     expect(await store().open(id)).toEqual({ isNew: true, leftMs: 30 * 60_000 });
     await request(id);
@@ -215,7 +215,7 @@ describe('a prediction', () => {
     expect(leftMs).toBeLessThanOrEqual(20 * 60_000);
   });
 
-  test('is kept by a repeated step, if the result of the first was lost', async () => {
+  test('a prediction is kept by a repeated step, if the result of the first was lost', async () => {
     const id = await site.create(ada);
     const before = site.provider.predictions.size;
     const predictionId = await request(id);
@@ -226,7 +226,7 @@ describe('a prediction', () => {
     expect(await check(id)).toBe('running');
   });
 
-  test('is the result of its step, also if the step cannot store it', async () => {
+  test('a prediction is returned by its step even if the step cannot store it', async () => {
     const id = await site.create(ada);
     await owner(
       `ALTER TABLE videos ADD CONSTRAINT fault CHECK (id <> '${id}' OR prediction_id IS NULL)`,
@@ -237,7 +237,7 @@ describe('a prediction', () => {
   });
 
   test.each(['lost', 'garbage', 'error'] as const)(
-    'is not requested again after an answer that is %s',
+    'a prediction is not requested again after an answer that is %s',
     async (fault) => {
       const id = await site.create(ada);
       site.provider.faults = { create: fault };
@@ -254,7 +254,7 @@ describe('a prediction', () => {
     },
   );
 
-  test('is not requested again after a process that died during the request', async () => {
+  test('a prediction is not requested again after a process that died during the request', async () => {
     const id = await site.create(ada);
     expect(await store().claim(id)).toMatchObject({ prompt: 'A sunrise' });
     const before = requestsOf('/models/');
@@ -263,7 +263,7 @@ describe('a prediction', () => {
     expect(await failure(id)).toEqual(['failed', null, expect.stringContaining('answer was lost')]);
   });
 
-  test('is requested again if nothing reached the provider', async () => {
+  test('a prediction is requested again if nothing reached the provider', async () => {
     const id = await site.create(ada);
     const away = stepsWith({ VIDEO_API_URL: 'http://127.0.0.1:1' });
     await expect(away.request(id, never)).rejects.toThrow('The video provider does not answer');
@@ -283,7 +283,7 @@ describe('a prediction', () => {
     },
   );
 
-  test('has its reason if the provider refuses it', async () => {
+  test('a refused prediction has the reason of the provider', async () => {
     site.provider.faults = { create: 'refused' };
     const id = await site.create(ada);
     expect(await request(id)).toBeUndefined();
@@ -298,7 +298,7 @@ describe('a prediction', () => {
     ['failed', 'failed', 'The provider failed: The model ran out of memory'],
     ['canceled', 'cancelled', 'The provider cancelled the video'],
     ['aborted', 'cancelled', 'The provider cancelled the video'],
-  ] as const)('ends the video if it is %s, as %s', async (end, status, error) => {
+  ] as const)('a prediction ends the video if it is %s, as %s', async (end, status, error) => {
     const { id, predictionId } = await asked();
     expect(await check(id)).toBe('running');
     site.provider.faults = { end };
@@ -308,7 +308,7 @@ describe('a prediction', () => {
   });
 
   test.each(['garbage', 'half', 'error', 'unknown-status'] as const)(
-    'is read again after an answer that is %s',
+    'a prediction is read again after an answer that is %s',
     async (read) => {
       const { id } = await asked();
       site.provider.faults = { read };
@@ -318,7 +318,7 @@ describe('a prediction', () => {
     },
   );
 
-  test('ends the video if the provider has forgotten it', async () => {
+  test('a prediction ends the video if the provider has forgotten it', async () => {
     const { id } = await asked();
     site.provider.faults = { read: 'forgotten' };
     expect(await check(id)).toBe('ended');
@@ -327,7 +327,7 @@ describe('a prediction', () => {
 });
 
 describe('a file', () => {
-  test('is stored, and served to its owner alone', async () => {
+  test('the file of a video is stored, and served only to its owner', async () => {
     const id = await completed();
     const { url = '' } = await site.get(ada, id);
     const { sample } = site.provider;
@@ -353,7 +353,7 @@ describe('a file', () => {
     ['bytes=100-', 100, undefined],
     ['bytes=-50', -50, undefined],
     ['bytes=0-999999', 0, undefined],
-  ])('is served in the range %s', async (range, from, to) => {
+  ])('the file of a video is served in the range %s', async (range, from, to) => {
     const { url } = await site.get(ada, await completed());
     const { sample } = site.provider;
     const part = await bytes(ada, url, range);
@@ -365,7 +365,7 @@ describe('a file', () => {
     expect(part.headers.get('content-range')).toBe(`bytes ${start}-${end}/${sample.length}`);
   });
 
-  test('is served whole for a range that is none, and refused beyond its end', async () => {
+  test('the file of a video is served whole for an invalid range, and refused beyond its end', async () => {
     const { url } = await site.get(ada, await completed());
     const { sample } = site.provider;
     for (const range of ['bytes=5-3', 'lines=1-2', 'bytes=0-1,4-5', 'bytes=-', 'bytes=a-b']) {
@@ -404,7 +404,7 @@ describe('a file', () => {
     expect(await partsOf(id)).toEqual([]);
   });
 
-  test('is cut at the limit if it never ends', { tags: 'attack' }, async () => {
+  test('the file of a video is cut at the limit if it never ends', { tags: 'attack' }, async () => {
     site.provider.faults = { file: 'endless' };
     const id = await succeeded();
     await stepsWith({ MEDIA_LIMIT: '5m' }).fetch(id, never, ignore);
@@ -440,7 +440,7 @@ describe('a file', () => {
     ['https://replicate.delivery.example/file.mp4', ELSEWHERE],
     ['https://notreplicate.delivery/file.mp4', ELSEWHERE],
     ['https://replicate.delivery@10.0.0.1/file.mp4', ELSEWHERE],
-  ])('is not fetched from %j', { tags: 'attack' }, async (output, error) => {
+  ])('the file of a video is not fetched from %j', { tags: 'attack' }, async (output, error) => {
     const { id, predictionId } = await asked();
     site.provider.finish(predictionId);
     const prediction = site.provider.predictions.get(predictionId);
@@ -449,7 +449,7 @@ describe('a file', () => {
     expect(await failure(id)).toEqual(['failed', null, error]);
   });
 
-  test('is the first of several', async () => {
+  test('the file of a video is the first of several outputs', async () => {
     const { id, predictionId } = await asked();
     site.provider.finish(predictionId);
     const prediction = site.provider.predictions.get(predictionId);
@@ -478,7 +478,7 @@ describe('a file', () => {
     },
   );
 
-  test('has a name that no path can leave', { tags: 'attack' }, async () => {
+  test('the file of a video has a name that no path can leave', { tags: 'attack' }, async () => {
     const files = new MediaFiles('/nowhere');
     for (const id of ['../x', 'a/b', '', '.', `${randomUUID()}/..`, `${randomUUID()}\0`]) {
       await expect(files.open(id)).rejects.toThrow(TypeError);
@@ -531,7 +531,7 @@ describe('the folder of media', () => {
     expect(await partsOf(id)).toEqual([]);
   });
 
-  test('loses parts of files that a killed process has left, and no others', async () => {
+  test('removes the partial files of a killed process, and no others', async () => {
     const id = await succeeded();
     const root = site.dependencies.settings.videos.mediaRoot ?? '';
     const [old, young] = [`${randomUUID()}.old.part`, `${randomUUID()}.young.part`];
@@ -612,7 +612,7 @@ describe('the folder of media', () => {
 });
 
 describe('the webhook', { tags: 'attack' }, () => {
-  test('takes an event with one id once, of 50 at once', async () => {
+  test('accepts one of 50 concurrent events with the same id', async () => {
     const { id, predictionId } = await asked();
     const event = { id: predictionId, status: 'succeeded' };
     const answers = await Promise.all(
@@ -628,7 +628,7 @@ describe('the webhook', { tags: 'attack' }, () => {
     expect(await store().needsCheck(id)).toBe(true);
   });
 
-  test('wakes no run for a video that it does not know, or that has ended', async () => {
+  test('wakes no run for an unknown video, or for one that has ended', async () => {
     const id = await completed();
     const [row] = await owner(`SELECT prediction_id FROM videos WHERE id = '${id}'`);
     for (const prediction of ['unknown', String(row?.prediction_id)]) {

@@ -72,7 +72,7 @@ test.each([
   },
 );
 
-test("the internal key alone acts as the operator, and with a user's headers as that user", async () => {
+test("the internal key acts as the operator, and with a user's headers as that user", async () => {
   expect(await ask({})).toBe(401);
   expect(await ask(bearer('another'))).toBe('ADMIN_REQUIRED');
   const by = (headers: Record<string, string>) => ask({ ...bearer(INTERNAL), ...headers });
@@ -86,7 +86,7 @@ test("the internal key alone acts as the operator, and with a user's headers as 
   }
 });
 
-test("an email in ADMIN_EMAILS is an admin's on the AI API whatever the role says", async () => {
+test('an address in ADMIN_EMAILS is an admin on the AI API regardless of the role', async () => {
   const estimate = async (headers: Record<string, string>) => {
     const body = { model: 'openai/gpt-4', inputTokens: 1, outputTokens: 1 };
     const at = '/api/ai/estimate-cost';

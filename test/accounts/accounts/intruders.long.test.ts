@@ -103,7 +103,7 @@ describe('an intruder with a hijacked account at the provider', () => {
     userId = (await platform.whoIs(intruder))?.id ?? '';
   });
 
-  test('goes out with the event, with everything that was added, which comes back with the account', async () => {
+  test('an intruder loses access with the event, and everything that was added is restored with the account', async () => {
     const [planted, own] = [coder(newEmail()), coder(newEmail())];
     await platform.github(intruder, own, GITHUB);
     await platform.asOwner(`UPDATE identities SET added_by = NULL WHERE user_id = '${userId}'`);
@@ -162,7 +162,7 @@ describe('an intruder with a hijacked account at the provider', () => {
   };
   const walletsOf = () => ownWallets(platform.database.db.asPlatform(), userId);
 
-  test('goes out with what was added by a way that the intruder had added', async () => {
+  test('an intruder loses access that was added by a sign-in method which the intruder had added', async () => {
     const [first, second] = [coder(newEmail()), coder(newEmail())];
     await platform.github(intruder, first, GITHUB);
     const again = platform.browser();
@@ -174,7 +174,7 @@ describe('an intruder with a hijacked account at the provider', () => {
     expect(await keyWorks(key)).toBe(false);
   });
 
-  test('goes out also after having unlinked the hijacked identity', async () => {
+  test('an intruder loses access even after unlinking the hijacked identity', async () => {
     const planted = coder(newEmail());
     await platform.github(intruder, planted, GITHUB);
     const hijacked = (await identitiesOf(intruder)).find(({ kind }) => kind === 'google');
@@ -283,7 +283,7 @@ describe('an intruder with a hijacked account at the provider', () => {
     expect(await locationBy(own)).toBe('/dashboard');
   });
 
-  test('loses the keys of the owner too, which do not come back', async () => {
+  test('the event of an intrusion also ends the keys of the owner, which are not restored', async () => {
     const [own] = [coder(newEmail())];
     await platform.github(intruder, own, GITHUB);
     await platform.asOwner(`UPDATE identities SET added_by = NULL WHERE user_id = '${userId}'`);
@@ -296,7 +296,7 @@ describe('an intruder with a hijacked account at the provider', () => {
     expect(await keyWorks(key)).toBe(false);
   });
 
-  test('stays in after an event that a later recovery has superseded', async () => {
+  test('an event that a later recovery has superseded ends no access', async () => {
     const planted = coder(newEmail());
     await platform.github(intruder, planted, GITHUB);
     await report(sub, 'recovered', new Date(Date.now() + 1_000));
@@ -306,7 +306,7 @@ describe('an intruder with a hijacked account at the provider', () => {
 });
 
 describe('an unlinked identity', () => {
-  test('signs nobody in by its address, until a session links it again', async () => {
+  test('an unlinked identity cannot sign in by its address until a session links it again', async () => {
     const { browser, email } = await platform.registered({ verified: true });
     const sub = randomUUID();
     await platform.google(browser, sub, verified(email), GOOGLE);
@@ -324,7 +324,7 @@ describe('an unlinked identity', () => {
     expect((await platform.whoIs(await byGoogle(sub, email)))?.email).toBe(email);
   });
 
-  test('does not keep another identity of the address out', async () => {
+  test('an unlinked identity does not block another identity with the same address', async () => {
     const { browser, email } = await platform.registered({ verified: true });
     await platform.google(browser, randomUUID(), verified(email), GOOGLE);
     const [linked] = await identitiesOf(browser);
@@ -332,7 +332,7 @@ describe('an unlinked identity', () => {
     expect((await platform.whoIs(await byGoogle(randomUUID(), email)))?.email).toBe(email);
   });
 
-  test('is forgotten only by a new link, so that an account remembers a bounded number', async () => {
+  test('an unlinked identity is forgotten only by a new link, so that an account remembers a bounded number', async () => {
     const { browser, id: userId } = await platform.registered();
     await platform.github(browser, coder(newEmail()), GITHUB);
     await platform.asOwner(
@@ -346,7 +346,7 @@ describe('an unlinked identity', () => {
     expect(await identitiesOf(browser)).toHaveLength(1);
   });
 
-  test('is remembered for wallets', async () => {
+  test('an unlinked identity is remembered for wallets', async () => {
     const { browser, id: userId } = await platform.registered();
     const { database, dependencies } = platform;
     const store = { database: database.db, secrets: dependencies.secrets };
@@ -403,7 +403,7 @@ describe('mails to the owner', () => {
     expect([status, await kinds()]).toEqual([200, ['sign-in-added']]);
   });
 
-  test('no mail goes to an unverified address, and none for a registration', async () => {
+  test('no mail is sent to an unverified address, and none for a registration', async () => {
     const { browser, email } = await platform.registered();
     await makeKey(browser);
     const fresh = newEmail();

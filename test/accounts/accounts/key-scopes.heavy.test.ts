@@ -277,7 +277,7 @@ describe('the end of keys', () => {
     expect(await owner(`SELECT FROM api_keys WHERE user_id = '${ada.id}'`)).toEqual([]);
   });
 
-  test('a changed password leaves the keys if the request says so', async () => {
+  test('a changed password keeps the API keys if the request has keepKeys', async () => {
     const key = await keyWith('agents');
     expect((await change(ada, { keepKeys: 'true' })).status).toBe(400);
     expect((await change(ada, { keepKeys: true })).status).toBe(200);

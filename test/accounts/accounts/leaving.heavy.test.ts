@@ -203,7 +203,7 @@ describe('deletion of an account', () => {
     expect((await leave({ ...ada, email: ada.email.toUpperCase() })).status).toBe(202);
   });
 
-  test('an account is deleted once, however many concurrent requests ask for its deletion', async () => {
+  test('an account is deleted once for any number of concurrent requests', async () => {
     const statuses = await Promise.all(Array.from({ length: 5 }, () => leave(ada)));
     expect(statuses.map(({ status }) => status)).toContain(202);
     expect(await owner(`SELECT * FROM account_deletions WHERE user_id = '${ada.id}'`)).toHaveLength(
@@ -265,7 +265,7 @@ describe('deletion of an account', () => {
     expect((await ask(bob, 'GET', '/api/keys')).status).toBe(200);
   });
 
-  test('deleting an account that was never verified takes back the credits of its referral', async () => {
+  test('deleting an account that was never verified revokes the credits of its referral', async () => {
     const bob = await somebody();
     const bounds = { creditsGrantedADay: 1_000_000_000n };
     await database.db

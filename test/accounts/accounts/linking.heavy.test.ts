@@ -73,7 +73,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
   const link = (browser: Browser, who: Visitor) =>
     signIn(browser, who, `/api/settings/identities/${kind}`);
 
-  test('a linked id signs in to its account whatever its current email address is', async () => {
+  test('a linked id signs in to its account, regardless of its current email address', async () => {
     const [first, stranger] = [visitor(newEmail()), await platform.registered({ verified: true })];
     const account = await signedIn(first);
     for (const email of [newEmail(), undefined, stranger.email]) {
@@ -82,7 +82,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
     }
   });
 
-  test('a disabled id signs nobody in', async () => {
+  test('a disabled id cannot be used to sign in', async () => {
     const who = visitor(newEmail());
     await signedIn(who);
     await platform.asOwner(
@@ -151,7 +151,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
     await refused(visitor('operator@platform.invalid'), 'LinkRefused');
   });
 
-  test('an id that was linked in a session signs in to that account, whatever its address', async () => {
+  test('an id that was linked in a session signs in to that account, regardless of its address', async () => {
     const [owner, stranger] = [await platform.registered(), await platform.registered()];
     const who = visitor(stranger.email, false);
     const landed = await link(owner.browser, who);
@@ -161,7 +161,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
     expect(body.identities).toMatchObject([{ kind }]);
   });
 
-  test('an id that was unlinked signs nobody in, until a session links it again', async () => {
+  test('an unlinked id cannot be used to sign in until a session links it again', async () => {
     const [owner, elsewhere] = [
       await platform.registered({ verified: true }),
       await platform.registered(),
@@ -208,7 +208,7 @@ describe.each(PROVIDERS)('sign-in and linking at $kind', ({ kind, prefix, signIn
       expect(answered.cookies).toEqual(kept);
     }
 
-    test("a provider's answer that arrives in a different browser signs nobody in", async () => {
+    test("a provider's answer that arrives in a different browser opens no session", async () => {
       await answeredElsewhere(platform.browser(), platform.browser(), `/api/auth/${kind}`);
     });
 

@@ -141,7 +141,7 @@ describe('registration', () => {
     expect(reported(await verify(ada, token))).toEqual(INVALID);
   });
 
-  test('registration mails nothing of an advertising user name', attack, async () => {
+  test('the mail of a registration contains no advertising user name', attack, async () => {
     const name = 'Claim your prize at https://evil.example';
     const { email } = await register({ name });
     await forgot(email);
@@ -262,7 +262,7 @@ describe('a forgotten password', () => {
     },
   );
 
-  test('a password reset keeps API keys if the request says so', async () => {
+  test('a password reset keeps the API keys if the request has keepKeys', async () => {
     const ada = await verified();
     await ask(ada, 'POST', '/api/keys', { body: { name: 'of ada' } });
     const [token, password] = [await resetTokenFor(ada.email), `new ${randomUUID()}`];
@@ -317,7 +317,7 @@ describe('a forgotten password', () => {
     expect(await signIn(email, passwords[statuses.indexOf(200)])).toBeDefined();
   });
 
-  test('one of 50 transactions in two processes takes a reset token', attack, async () => {
+  test('one of 50 transactions in two processes uses a reset token', attack, async () => {
     const { email, id: userId } = await verified();
     const other = new Database(database.url, { maxConnections: 5 });
     try {
@@ -461,7 +461,7 @@ describe('a forgotten password', () => {
       },
     );
 
-    test('a reset leaves them to an account that was verified', async () => {
+    test('a reset keeps agents, payment sessions and wallets of a verified account', async () => {
       const ada = await verified();
       const own = await plant(ada);
       expect((await reset(await resetTokenFor(ada.email))).status).toBe(200);
@@ -471,7 +471,7 @@ describe('a forgotten password', () => {
     });
   });
 
-  test('a reset gives a password to an account without one', async () => {
+  test('a reset sets a password for an account without one', async () => {
     const ada = await verified();
     await owner(`UPDATE users SET password_hash = NULL WHERE id = '${ada.id}'`);
     expect(await settingsOf(ada)).toMatchObject({ hasPassword: false });
@@ -780,7 +780,7 @@ describe('rate limits', () => {
   });
 
   test(
-    'sends an address five mails of a kind an hour and answers further requests alike',
+    'sends an address five mails of a kind an hour and answers further requests in the same way',
     attack,
     async () => {
       const { email } = await verified();

@@ -160,7 +160,7 @@ describe('a forged ID token', attack, () => {
     'and not even a token': () => 'x.y.z',
   };
 
-  test('an unmodified ID token signs in, so the forgeries below fail by their change alone', async () => {
+  test('an unmodified ID token signs in, so the forgeries below fail only by their change', async () => {
     platform.idp.forging.idToken = (claims) => signed(claims);
     const landed = await platform.google(platform.browser(), randomUUID(), verified(newEmail()));
     expect(landed.location).toBe('/dashboard');
@@ -183,7 +183,7 @@ describe("the provider's callback", () => {
     ['a code and an error', '&code=x&error=access_denied'],
     ['two codes', '&code=x&code=y'],
     ['a NUL in a parameter', '&code=%00&other=%00'],
-  ])('a callback with %s signs nobody in', async (_, rest) => {
+  ])('a callback with %s opens no session', async (_, rest) => {
     for (const [kind, prefix] of [
       ['google', 'Idp'],
       ['github', 'Codehost'],
@@ -198,7 +198,7 @@ describe("the provider's callback", () => {
     }
   });
 
-  test('a callback with an invalid code signs nobody in', async () => {
+  test('a callback with an invalid code opens no session', async () => {
     for (const [kind, prefix] of [
       ['google', 'Idp'],
       ['github', 'Codehost'],
@@ -224,7 +224,7 @@ describe("the provider's callback", () => {
     expect(await platform.whoIs(before)).toBeNull();
   });
 
-  test('signs nobody in when the code host fails to return the user', async () => {
+  test('opens no session when the code host fails to return the user', async () => {
     platform.codeHost.down = 502;
     const landed = await platform.github(platform.browser(), coder(newEmail()));
     expect(landed.location).toBe('/login?error=CodehostAuthError');
@@ -353,7 +353,7 @@ describe('an identity provider that is down', () => {
     expect(begun.location).toBe('/login?error=IdpAuthError');
   });
 
-  test('a failed token request signs nobody in, and a new sign-in succeeds', async () => {
+  test('a failed token request opens no session, and a new sign-in succeeds', async () => {
     const [browser, who] = [platform.browser(), verified(newEmail())];
     const subject = randomUUID();
     const back = await platform.backFromGoogle(browser, subject, who);

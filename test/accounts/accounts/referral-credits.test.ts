@@ -126,7 +126,7 @@ const VERIFICATIONS = {
 
 describe('credits of a referral', () => {
   test.each(Object.entries(VERIFICATIONS))(
-    'both sides see them at once and can spend them after %s',
+    'both sides get the credits at once and can spend them after %s',
     attack,
     async (_, verify) => {
       const ann = await register();
@@ -152,7 +152,7 @@ describe('credits of a referral', () => {
     expect([await granted(ann), await granted(bob)]).toEqual([PENDING, PENDING]);
   });
 
-  test('no credits become spendable with time', attack, async () => {
+  test('reserved credits do not become spendable with time', attack, async () => {
     const ann = await register();
     const bob = await register(ann);
     await owner(`UPDATE ledger_holds SET created_at = now() - interval '10 years'`);
@@ -168,7 +168,7 @@ describe('credits of a referral', () => {
     expect([await granted(ann), await granted(bob)]).toEqual([SPENDABLE, SPENDABLE]);
   });
 
-  test('credits count as bought nowhere', async () => {
+  test('granted credits never count as bought', async () => {
     const ann = await register();
     const bob = await register(ann);
     for (const { id } of [ann, bob]) {
@@ -230,7 +230,7 @@ describe('bounds of referral credits', attack, () => {
   const notices = () =>
     owner<{ id: string; event: object }>('SELECT id, event FROM pending_notifications');
 
-  test('a referrer is credited for ten accounts within 30 days, of fifty at once', async () => {
+  test('a referrer is credited for ten of fifty concurrent accounts within 30 days', async () => {
     const ann = await register();
     const accounts = await referMany(Array<Account>(AT_ONCE).fill(ann));
     expect(accounts).toHaveLength(AT_ONCE);
@@ -261,7 +261,7 @@ describe('bounds of referral credits', attack, () => {
     expect(await granted(ann)).toEqual(NOTHING);
   });
 
-  test('all accounts together are granted the amount of a day, of fifty at once, with one notice', async () => {
+  test('fifty concurrent accounts together are granted the amount of a day, with one notice', async () => {
     const referrers = await Promise.all(Array.from({ length: 10 }, () => register()));
     const fifty = Array.from({ length: AT_ONCE }, (_, n) => referrers[n % 10] ?? fail());
     // An amount for ten referrals, and a rest that covers one side of another.
@@ -294,14 +294,14 @@ describe('bounds of referral credits', attack, () => {
     expect(await granted(await register(ann, 2n * ONE))).toEqual(PENDING);
   });
 
-  test('credits that were taken back count as granted on their day', async () => {
+  test('revoked credits count as granted on their day', async () => {
     const ann = await register();
     const bob = await register(ann, 2n * ONE);
     await takeBackReferralCredits(database.db, bob.id);
     expect(await granted(await register(ann, 2n * ONE))).toEqual(NOTHING);
   });
 
-  test('an amount of zero grants nothing and notifies nobody', async () => {
+  test('an amount of zero grants nothing and sends no notification', async () => {
     const bob = await register(await register(), 0n);
     expect([await granted(bob), await notices()]).toEqual([NOTHING, []]);
   });

@@ -101,7 +101,7 @@ test('a wallet that signs in first cannot be linked to a different account', asy
   await expect(linking).rejects.toThrow('This identity belongs to an account already');
 });
 
-test('a wallet that is disabled or was unlinked signs nobody in', async () => {
+test('a wallet that is disabled or was unlinked cannot sign in', async () => {
   const [disabled, givenUp] = [newAddress(), newAddress()];
   const [, { user }] = [await signIn(disabled), await signIn(givenUp)];
   await owner(`UPDATE identities SET disabled_at = now() WHERE subject = '${disabled}'`);

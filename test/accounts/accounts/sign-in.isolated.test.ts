@@ -44,7 +44,7 @@ describe('sign-in with a password', () => {
     expect(await verify(' ANN@Example.Test', PASSWORD)).toMatchObject({ user: ann });
   });
 
-  test('a wrong password or an unknown email signs nobody in', async () => {
+  test('a wrong password or an unknown email opens no session', async () => {
     expect(await verify('ann@example.test', 'correct horsf')).toBeUndefined();
     expect(await verify('ann@example.test', '')).toBeUndefined();
     expect(await verify('nobody@example.test', PASSWORD)).toBeUndefined();
@@ -61,7 +61,7 @@ describe('sign-in with a password', () => {
     expect(await verify('boss@example.test', PASSWORD)).toMatchObject({ user: { isAdmin: false } });
   });
 
-  test('refuses known and unknown emails alike while hashing is overloaded, and recovers afterwards', async () => {
+  test('refuses known and unknown emails in the same way while hashing is overloaded, and recovers afterwards', async () => {
     let end: (() => void) | undefined;
     const ended = new Promise<void>((resolve) => (end = resolve));
     const flood = Promise.allSettled(

@@ -169,7 +169,7 @@ describe('several subscriptions of a user', () => {
     expect(await plansOfCarol()).toEqual({ plan: undefined, found: 'label', active: false });
   });
 
-  test('a storage plan is no plan', async () => {
+  test('a storage plan does not count as a plan', async () => {
     await buy('200gb', { kind: 'storage' });
     expect(await plansOfCarol()).toEqual({ plan: undefined, found: null, active: null });
   });

@@ -56,7 +56,7 @@ async function registered(email = newEmail()) {
   return { browser, email, password };
 }
 
-test('accepted requests are completed after the API is killed right behind its answer', async () => {
+test('accepted requests are completed after the API is killed right after its answer', async () => {
   await site.startApi();
   const [ada, bob] = [await registered(), await registered()];
   const known = await owner(`SELECT id FROM users WHERE email = '${bob.email}'`);

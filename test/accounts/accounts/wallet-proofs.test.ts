@@ -108,7 +108,7 @@ describe('a wallet is proven', () => {
   });
 });
 
-describe('a wallet is not proven', () => {
+describe('a wallet that is not proven', () => {
   test.each<[string, () => Partial<SiweMessage>]>([
     ['for another domain', () => ({ domain: 'evil.example' })],
     ['for another port of our host', () => ({ domain: '127.0.0.1:3001' })],

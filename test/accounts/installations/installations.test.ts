@@ -78,7 +78,7 @@ test('registering again keeps the time of the first registration, and the token'
 });
 
 test.each([undefined, 'home', 'tower', 7, { deep: [true] }])(
-  'a linked installation is one whatever its mode: %j',
+  'an installation is linked with any mode: %j',
   async (mode) => {
     expect((await register({ userId: 'someone', mode }, { path: 'link' })).status).toBe(200);
     expect((await list()).body.installations).toMatchObject([{ mode: 'link' }]);
@@ -179,7 +179,7 @@ test('without the platform key nothing is registered or listed', async () => {
   expect((await list()).body.count).toBe(0);
 });
 
-test('admits one of fifty registrations at once to the last place without an account', async () => {
+test('admits one of fifty concurrent registrations to the last place without an account', async () => {
   await owner(
     `INSERT INTO installations (user_id, mode, registered_at, last_seen, status)
      SELECT 'of-nobody-' || n, 'home', now(), now(), 'active' FROM generate_series(2, ${MAX_OF_NO_ACCOUNT}) n`,
@@ -202,7 +202,7 @@ test('admits one of fifty registrations at once to the last place without an acc
   expect((await register({ userId: 'of-nobody-2', mode: 'cloud' })).status).toBe(200);
 });
 
-test('an account takes the installation of its id with it', async () => {
+test('the deletion of an account includes the installation with its id', async () => {
   const person = await site.person();
   await register({ userId: person.id });
   await register({ userId: 'another' });

@@ -62,7 +62,7 @@ test('letter case, hyphens and blanks of a code do not count', async () => {
   }
 });
 
-test('an expired code is as unknown as any other', async () => {
+test('an expired code gets the same answer as an unknown code', async () => {
   const code = await codeOf();
   await queryRows(
     site.database.ownerUrl,
@@ -72,7 +72,7 @@ test('an expired code is as unknown as any other', async () => {
   expect([status, body.valid]).toEqual([404, false]);
 });
 
-test('admits as many of a hundred requests at once as there are uses', async () => {
+test('admits as many of a hundred concurrent requests as there are uses', async () => {
   const code = await codeOf({ uses: 5 });
   const answers = await Promise.all(Array.from({ length: 100 }, () => validate(code)));
   const admitted = answers.filter(({ status }) => status === 200);
@@ -80,7 +80,7 @@ test('admits as many of a hundred requests at once as there are uses', async () 
   expect(answers.filter(({ status }) => status === 404)).toHaveLength(95);
 });
 
-test('a repetition with the same Idempotency-Key takes no use', async () => {
+test('a repetition with the same Idempotency-Key uses up nothing', async () => {
   const code = await codeOf({ uses: 5 });
   const from = newAddress();
   const headers = { 'idempotency-key': randomUUID() };
@@ -133,7 +133,7 @@ test.each([undefined, '', 7, 'x'.repeat(101)])('rejects %j in place of a code', 
   expect([status, text]).toEqual([400, expect.stringContaining('code')]);
 });
 
-test('an address tries ten codes a minute, and its site twenty', async () => {
+test('limits an address to ten codes a minute, and its site to twenty', async () => {
   const tries = (from: string, count: number) =>
     Promise.all(Array.from({ length: count }, () => validate(newInviteCode(), { from })));
   const refused = async (from: string, count: number) =>

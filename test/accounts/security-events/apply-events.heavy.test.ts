@@ -287,7 +287,7 @@ describe('effects of each event', () => {
     expect(await stateOf(ada)).toEqual(UNTOUCHED);
   });
 
-  test('acknowledges a verification, whatever account it names', async () => {
+  test('acknowledges a verification for any account', async () => {
     expect(await apply([{ type: 'verification' }])).toEqual(['acknowledged']);
     expect(await apply([{ type: 'verification', sub: ada.sub }])).toEqual(['acknowledged']);
     expect(await stateOf(ada)).toEqual(UNTOUCHED);

@@ -123,7 +123,7 @@ describe('received security events', () => {
     expect(await rows()).toEqual(before);
   });
 
-  test('stores the longest id, whatever its characters', async () => {
+  test('stores the longest id with any characters', async () => {
     const [signer] = provider.signers as [EventSigner];
     const jti = '\u{1f600}'.repeat(512);
     const claims = claimsOf(provider, 'sessions-revoked', { sub: '1' });
@@ -175,7 +175,7 @@ describe('refused deliveries', { tags: 'attack' }, () => {
     },
   );
 
-  test('refuses a body over 64 KiB, whatever it contains', async () => {
+  test('refuses a body over 64 KiB with any content', async () => {
     expect((await send('x'.repeat(64 * 1024))).status).toBe(400);
     expect((await send('x'.repeat(64 * 1024 + 1))).status).toBe(413);
   });

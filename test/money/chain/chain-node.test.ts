@@ -260,7 +260,7 @@ describe('chain node', () => {
     ['a number', `0x${'f'.repeat(14)}`, (stub) => stub.blockNumber()],
     ['the result of a call', '0x0', (stub) => stub.call({ to: PATH_USD, data: '0x' })],
   ])(
-    'is away where it sends as %s what is none: %j',
+    'a node that sends an invalid value as %s is unavailable: %j',
     { tags: 'attack' },
     async (_, result, asking) => {
       const stub = await stubNode((method) => ({

@@ -157,7 +157,7 @@ const ASKING: readonly (readonly [string, () => Ask])[] = [
   ],
 ];
 
-test.each(ASKING)('leaves room for others while one owner waits for %s', async (_, make) => {
+test.each(ASKING)('serves other owners while one owner waits for %s', async (_, make) => {
   const ask = make();
   let timedOut = 0;
   for (let n = 0; n < OF_ONE_OWNER + 5; n++) ask('greedy').catch(() => timedOut++);

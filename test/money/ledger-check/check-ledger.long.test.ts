@@ -152,7 +152,7 @@ describe('credits in the ledger', () => {
       forMs: 'never',
     });
 
-  test('finds runs that one of two kinds of credits paid alone', async () => {
+  test('finds runs that were paid by only one of two kinds of credits', async () => {
     const userId = randomUUID();
     await giveCredits(db, userId, 5n);
     await grantCredits(db, userId, 5n);
@@ -453,7 +453,7 @@ describe('notifications of operators', () => {
     expect(await pass(runId)).toMatchObject({ accounts: 2, transfers: 1, differences: 2 });
     await pass(runId);
     expect(await reported()).toEqual([
-      'The ledger is not balanced: it differs in 2 places. See what it is: npm run check:ledger',
+      'The ledger is not balanced: it differs in 2 places. For the differences, run: npm run check:ledger',
     ]);
     expect(await reported()).toEqual([]);
   });
@@ -491,14 +491,14 @@ describe('notifications of operators', () => {
     expect(await reported()).toEqual([]);
   });
 
-  test('notifies nobody when the chain is unavailable', async () => {
+  test('sends no notification when the chain is unavailable', async () => {
     const [debit, credit, currency] = ['external', 'treasury', 'pathusd'] as const;
     await transfer(db.asPlatform(), { debit, credit, amount: 1n, currency, cause: 'earned:1' });
     expect(await pass()).toMatchObject({ differences: 0, isChainAway: true });
     expect(await reported()).toEqual([]);
   });
 
-  test('notifies nobody of a balanced ledger', async () => {
+  test('sends no notification for a balanced ledger', async () => {
     await funded(10n);
     expect(await pass()).toEqual({
       accounts: 2,

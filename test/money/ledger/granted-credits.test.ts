@@ -68,7 +68,7 @@ const left = (userId: string) => creditsByKind(database, userId);
 const differences = async () => (await checkLedger(database.db, LEDGER_CHECKS)).differences;
 
 describe('a hold of credits', () => {
-  test('takes granted credits first, and bought ones for the rest', async () => {
+  test('uses granted credits first, and bought ones for the rest', async () => {
     const id = await buyer(10n, 3n);
     const [first, second] = [held(id, 2n), held(id, 4n)];
     for (const each of [first, second]) expect(await holdCredits(platform, each)).toBe('open');
@@ -80,7 +80,7 @@ describe('a hold of credits', () => {
     expect(await differences()).toEqual([]);
   });
 
-  test('takes nothing of granted credits that may not pay', attack, async () => {
+  test('uses no granted credits that may not pay', attack, async () => {
     const id = await buyer(3n, 10n);
     const only = { withGranted: false };
     await expect(holdCredits(platform, held(id, 4n, only))).rejects.toThrow(InsufficientFundsError);
@@ -126,7 +126,7 @@ describe('a hold of credits', () => {
   });
 
   test.each(['bought', 'granted'] as const)(
-    'posts no part of a hold once its %s part has expired alone',
+    'posts no part of a hold once only its %s part has expired',
     async (part) => {
       const id = await buyer(9n, 3n);
       const asked = held(id, 5n);
@@ -154,7 +154,7 @@ describe('a hold of credits', () => {
     expect(await left(id)).toEqual({ bought: 7n, granted: 0n, spent: 5n });
   });
 
-  test('concurrent holds take no more than both accounts have', attack, async () => {
+  test('concurrent holds reserve no more than both accounts have', attack, async () => {
     const id = await buyer(31n, 20n);
     const asked = Array.from({ length: 40 }, () => held(id, 3n));
     const turns = new FairLimiter({ atOnce: AT_ONCE, perOwner: AT_ONCE });
@@ -252,7 +252,7 @@ describe('the account of granted credits', attack, () => {
     }
   });
 
-  test('granted credits are held, posted and released by their owner alone', async () => {
+  test('granted credits are held, posted and released only by their owner', async () => {
     const [ada, bob] = [await buyer(0n, 9n), await buyer(0n, 9n)];
     const asked = held(bob, 5n);
     await holdCredits(platform, asked);

@@ -363,7 +363,7 @@ describe('account', () => {
 });
 
 describe('permissions of a user', { tags: 'attack' }, () => {
-  test('lets a user move only their own money', async () => {
+  test('allows a user to move only their own money', async () => {
     const [ada, bob] = [newUserId(), newUserId()];
     const both = [creditsOf(ada), creditsOf(bob)] as const;
     for (const account of both) await funded(10n, account);
@@ -401,7 +401,7 @@ describe('permissions of a user', { tags: 'attack' }, () => {
     }
   });
 
-  test("lets users and the platform change money only through the ledger's functions", async () => {
+  test("allows users and the platform to change money only through the ledger's functions", async () => {
     const account = await funded(10n, creditsOf(newUserId()));
     for (const statement of [
       'UPDATE ledger_transfers SET amount = 1',

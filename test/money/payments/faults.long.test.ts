@@ -313,7 +313,7 @@ test('signs a payment again with a new nonce after a foreign transaction finally
   await paysOnce(payer, [asked]);
 });
 
-test('gives up no nonce while the chain has fewer blocks than confirmations', async () => {
+test('abandons no nonce while the chain has fewer blocks than confirmations', async () => {
   const payer = await lab.payer({ confirmations: 1_000_000 });
   await hold();
   const asked = await payer.ask();
@@ -342,7 +342,7 @@ test('keeps the limit of payments in flight, including transactions that fill a 
   await paysOnce(payer, asked);
 });
 
-test('gives a nonce that was signed for once to no other payment', async () => {
+test('never reuses a signed nonce for another payment', async () => {
   const payer = await lab.payer();
   const store = new PaymentStore(lab.database.db, { chainId: CHAIN_ID, address: payer.address });
   const causes = [(await payer.ask()).cause, (await payer.ask()).cause];
@@ -417,7 +417,7 @@ test('refuses a payment that exceeds its gas limit, at no cost', async () => {
   expect(await lab.balanceOf(payer.address)).toBe(100n * ONE);
 });
 
-test('gives up the nonce of a transaction that every node rejects, without blocking other payments', async () => {
+test('abandons the nonce of a transaction that every node rejects, without blocking other payments', async () => {
   const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
   const payer = await lab.payer({ node, feeBumpAfterMs: 0 });
   const bad = await payer.ask();
@@ -432,7 +432,7 @@ test('gives up the nonce of a transaction that every node rejects, without block
   await paysOnce(payer, [good]);
 });
 
-test('passes over a payment that would be reverted, and fails it once the earlier payments are final', async () => {
+test('skips a payment that would be reverted, and fails it once the earlier payments are final', async () => {
   const payer = await lab.payer();
   await hold();
   const before = await payer.ask();
@@ -594,7 +594,7 @@ test('fails a payment after repeated unsuccessful attempts to sign it', async ()
   expect(await lab.notifiedOf(cause)).toMatchObject([{ event: 'payment_failed', cause }]);
 });
 
-test('gives up no payment while a node refuses to simulate for minutes', async () => {
+test('abandons no payment while a node refuses to simulate for minutes', async () => {
   const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
   const asked = await payer.ask();
   const signer = new Signer({ ...payer.parts, retryMs: 0 }, payer.address);
@@ -606,7 +606,7 @@ test('gives up no payment while a node refuses to simulate for minutes', async (
 });
 
 test.each([-32_000, -32_005, -32_603])(
-  'gives up no payment that alone fails to simulate with error %i for minutes',
+  'abandons no payment that is the only one to fail to simulate, with error %i for minutes',
   async (code) => {
     const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
     const asked = await payer.ask();

@@ -108,7 +108,7 @@ test("pays again with the platform's own signer after a restore, as its contract
   expect(await lab.payments.stateOf(cause)).toMatchObject({ state: 'confirmed' });
 });
 
-test('fails no payment as unknown if two processes pay for a wallet at once', async () => {
+test('fails no payment as unknown if two processes pay for a wallet concurrently', async () => {
   const payer = await wallet();
   const keys = new SigningKeys({ address: operator.address, privateKey: operator.privateKey }, () =>
     Promise.resolve(payer.privateKey),

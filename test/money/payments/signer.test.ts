@@ -170,7 +170,7 @@ test('makes each of many payments of one signer once', async () => {
   }
 });
 
-test('gives consecutive nonces to payments requested before the earlier ones are in a block', async () => {
+test('assigns consecutive nonces to payments requested before the earlier ones are in a block', async () => {
   await lab.rpc('evm_setAutomine', false);
   const asked = [];
   try {

@@ -610,7 +610,7 @@ describe('a client without the wallet', () => {
   });
 
   test(
-    "gets no id by replaying the wallet's request with its idempotency key from its address",
+    "a client without the wallet gets no id by replaying the wallet's request with its idempotency key from its address",
     attack,
     async () => {
       run();
@@ -633,7 +633,7 @@ describe('a client without the wallet', () => {
   );
 
   test(
-    'gets no id with an authorization that the platform signed for a stored wallet',
+    'a client without the wallet gets no id with an authorization that the platform signed for a stored wallet',
     attack,
     async () => {
       run();
@@ -706,7 +706,7 @@ describe('a client without the wallet', () => {
   });
 
   test(
-    'gets no id with an authorization that only the chain remembers after a database restore',
+    'a client without the wallet gets no id with an authorization that only the chain remembers after a database restore',
     attack,
     async () => {
       run();

@@ -251,7 +251,7 @@ test('checks the number of reverted openings again for a wallet that has got cod
   await owner(`DELETE FROM payment_sessions WHERE failure = 'reverted'`);
 });
 
-test('asks for an authorization of five minutes for a new hold, and not for an open one', async () => {
+test('requires an authorization of five minutes for a new hold, and not for an open one', async () => {
   run();
   const wallet = await lab.wallet(ONE);
   const short = await open(wallet, { left: 290 });

@@ -99,7 +99,7 @@ test('debits nothing and ends the session if its hold is over when it is recorde
   for (const id of [closed, expired]) expect(await lab.run(id)).toBe('closed');
 });
 
-test('keeps a session opening until the node has its confirmed hold', async () => {
+test('a session stays in the state opening until the node has its confirmed hold', async () => {
   const id = await lab.open(5n * ONE, anvilAccount(4));
   await restoreOpening(id);
   const behind = new SessionOpenings({

@@ -95,7 +95,7 @@ test('closes a session after its last debit has ended, with all delivered debits
   expect(await lab.holdOf(id)).toMatchObject({ settled: 2n * ONE, closed: true });
 });
 
-test('requests and books one payment when several runs of a session work at once', async () => {
+test('requests and books one payment when several runs of a session work concurrently', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 2n * ONE);
   const earned = await inLedger('treasury');
@@ -109,7 +109,7 @@ test('requests and books one payment when several runs of a session work at once
   expect(await lab.run(id)).toBe('closed');
 });
 
-test('takes the next step of a session when its payment ends, and again if the step was lost', async () => {
+test('runs the next step of a session when its payment ends, and again if the step was lost', async () => {
   const changes = lab.db.changesOf('payment_sessions');
   await expect.poll(() => changes.count).toBeGreaterThan(0); // listens from now on
   const id = await lab.open(5n * ONE);

@@ -124,7 +124,7 @@ describe('splits on the backend', () => {
     });
   });
 
-  test('deals the remainder by largest remainders, equal ones to the first', async () => {
+  test('assigns the remainder to the largest remainders, and to the first of equal ones', async () => {
     const recipients = [25, 25, 25, 25].map((share) => ({ address: newAddress(), share }));
     const body = { ...wanted(ada), totalAmount: '0.000002', recipients };
     const { body: shown } = await show(idOf(await ask('POST', UNDERGROUND, body)));

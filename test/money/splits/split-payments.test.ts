@@ -121,7 +121,7 @@ describe('payments of a split', () => {
     expect(await payouts()).toEqual(['sent', 'sent', 'sent']);
   });
 
-  test('requests one payment per payout otherwise, all before waiting for the first', async () => {
+  test('requests one payment per payout on other chains, all before waiting for the first', async () => {
     const { id, paid, steps } = await written(ONE_BY_ONE);
     expect(await steps.request(id)).toEqual((await paid()).map(({ cause }) => cause));
     expect((await paid()).map(({ transfers }) => transfers.length)).toEqual([1, 1, 1]);
