@@ -172,7 +172,7 @@ function objection(schema: z.ZodType, path: readonly string[], text: string): st
 }
 
 describe('addresses in requests', { tags: 'attack' }, () => {
-  test('every one is known, and takes a wrong checksum only to look something up', () => {
+  test('every address field of a request is listed, and accepts a wrong checksum only for lookups', () => {
     const found: string[] = [];
     for (const [name, endpoint] of endpoints) {
       for (const part of PARTS) {
@@ -208,7 +208,7 @@ describe('addresses in requests', { tags: 'attack' }, () => {
 /** Fields of requests with such a name that are something else: secrets, and agents. */
 const NO_ADDRESSES = /[ .]token$|\/bus\/.*\b(?:from|to)$/;
 
-test.each(RIGHT)('knows %s by its checksum and by a single letter case', (address) => {
+test.each(RIGHT)('recognizes %s by its checksum and by a single letter case', (address) => {
   const lower = address.toLowerCase();
   const upper = `0x${address.slice(2).toUpperCase()}`;
   expect([address, lower, upper].map(parseAddress)).toEqual([lower, lower, lower]);
@@ -225,7 +225,7 @@ test.each([
   ` ${SHOWN}`,
   SHOWN.replace('5', 'g'),
   '',
-])('takes "%s" for no address', (text) => {
+])('refuses "%s" as an address', (text) => {
   expect(parseAddress(text)).toBeUndefined();
   expect(chainAddress.safeParse(text).success).toBe(false);
 });

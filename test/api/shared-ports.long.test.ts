@@ -106,7 +106,7 @@ async function readiness() {
   return { status: response.status, failing };
 }
 
-test('an API process answers operators, and says what it lacks', async () => {
+test('an API process answers operators, and names the missing services', async () => {
   expect(await start({ API_PROCESSES: '1' })).toEqual({ ready: true });
   expect((await get(`${url('METRICS_PORT')}/livez`)).status).toBe(200);
   expect(await readiness()).toEqual({ status: 503, failing: ['temporal'] });
@@ -116,7 +116,7 @@ test('an API process answers operators, and says what it lacks', async () => {
   expect(text).toContain('process_cpu_seconds_total');
 });
 
-test("an API starts although its operators' port is taken", async () => {
+test("an API starts although its operators' port is in use", async () => {
   const other = createServer().listen(Number(env.METRICS_PORT), '127.0.0.1');
   await once(other, 'listening');
   try {
@@ -158,7 +158,7 @@ test('processes that share the ports end when the process that started them is k
   await expect.poll(() => pids.filter(isRunning)).toEqual([]);
 });
 
-test('a start whose port is taken reports the reason once and leaves no process', async () => {
+test('a start whose port is in use reports the reason once and leaves no process', async () => {
   await start();
   const [first] = [api];
   const problem = await start({ METRICS_PORT: '0' }).finally(() => first?.kill('SIGTERM'));

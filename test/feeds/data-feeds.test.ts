@@ -109,7 +109,7 @@ test('reads a feed, and answers an unknown one with 404', async () => {
 });
 
 describe('fetches', () => {
-  test('are made once for all concurrent readers of all processes', async () => {
+  test('fetches are made once for all concurrent readers of all processes', async () => {
     const other = new DataFeeds({
       database: site.database.db,
       outbound: platformOutbound(site.dependencies.settings),
@@ -126,7 +126,7 @@ describe('fetches', () => {
     expect(fetches).toHaveLength(1);
   });
 
-  test('are made at most once in an interval, with the validators of the last answer', async () => {
+  test('fetches are made at most once in an interval, with the validators of the last answer', async () => {
     const first = await read();
     answer = feedOf('2');
     expect(idsOf(await read())).toEqual(['1']);
@@ -140,14 +140,14 @@ describe('fetches', () => {
     expect(Date.parse(unchanged.body.fetchedAt)).toBeGreaterThan(Date.parse(first.body.fetchedAt));
   });
 
-  test('keep items that are no longer in the feed, behind the new ones', async () => {
+  test('fetches keep items that are no longer in the feed, behind the new ones', async () => {
     await read();
     await due();
     answer = feedOf('3', '2');
     expect(idsOf(await read())).toEqual(['3', '2', '1']);
   });
 
-  test('start for another address without the items of the former one', async () => {
+  test('fetches of a changed address start without the items of the former address', async () => {
     await read();
     await owner(`UPDATE data_feeds SET url = 'https://example.com/other'`);
     answer = feedOf('9');
@@ -155,7 +155,7 @@ describe('fetches', () => {
     expect(fetches[1]?.headers['if-none-match']).toBeUndefined();
   });
 
-  test('are repeated when the process that made one was killed', async () => {
+  test('fetches are repeated when the process that made one was killed', async () => {
     await owner(
       `INSERT INTO data_feeds (id, url, reading_until)
        VALUES ('news', '${url}', now() - interval '1 second')`,
@@ -165,7 +165,7 @@ describe('fetches', () => {
 });
 
 describe('a feed whose server fails', () => {
-  test('answers with its last items, which are stale, until it succeeds', async () => {
+  test('a failing feed answers with its last items, marked as stale, until a fetch succeeds', async () => {
     await read();
     await due();
     answer = status(503);
@@ -178,7 +178,7 @@ describe('a feed whose server fails', () => {
     expect([idsOf(again), again.body.stale]).toEqual([['2', '1'], false]);
   });
 
-  test('is 502 with the reason while it was never read', async () => {
+  test('a feed that was never read is 502 with the reason', async () => {
     answer = status(500);
     for (let n = 0; n < 2; n += 1) {
       expect(await read()).toMatchObject({
@@ -219,7 +219,7 @@ describe('a feed whose server fails', () => {
     expect(body.error).toMatch(reason);
   });
 
-  test('is 502 after ten seconds of silence, and an address inside is never connected', async () => {
+  test('a feed is 502 after ten seconds of silence, and private addresses are never connected to', async () => {
     answer = () => undefined;
     const [silent, inside] = await Promise.all([read(), read('inside')]);
     expect(silent.body.error).toContain('its server did not answer within 10 seconds');

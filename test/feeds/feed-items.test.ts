@@ -140,7 +140,7 @@ describe('items of JSON', () => {
     ]);
   });
 
-  test('leaves out what has another type, and takes nothing from prototypes', () => {
+  test('leaves out values of another type, and reads nothing from prototypes', () => {
     const row = { key: 'k', names: { 0: {} }, link: 'javascript:alert(1)', at: 'soon', v: [1] };
     expect(read(rows(row), JSON_FEED)).toEqual([
       { id: 'k', title: null, url: null, publishedAt: null, summary: null, value: null },

@@ -30,7 +30,7 @@ const read = async (user: TestUser, path: string) => {
 const traces = async (user: TestUser, query = '') =>
   read(user, `/api/mission-control/fleet/traces${query}`);
 
-test('shows the steps of a creation, and the run to administrators alone', async () => {
+test('shows the steps of a creation, and the run only to administrators', async () => {
   const admin = await platform.signUp('network', ADMIN_EMAIL);
   const adminsAgent = await platform.runningAgent(admin);
   const [listed] = (await traces(ada)).traces;

@@ -123,7 +123,7 @@ async function say(from: BusAgent, to: BusAgent, action: string, payload: object
 }
 
 describe('the graph', () => {
-  test('has agents, swarms and receivers, and what relates them', async () => {
+  test('the graph has agents, swarms and receivers, and their relations', async () => {
     const child = await clone(ada);
     const id = await swarm([ada, helper]);
     const stranger = '0x20c0000000000000000000000000000000000000';
@@ -175,7 +175,7 @@ describe('the graph', () => {
     );
   });
 
-  test('has no removed agent, and cuts at 500 nodes', async () => {
+  test('the graph has no removed agent, and cuts at 500 nodes', async () => {
     await say(ada, helper, 'AMPLIFY_POST');
     await site.rows(`UPDATE agents SET desired = 'deleted' WHERE id = '${helper.id}'`);
     const small = await read(`${FLEET}/graph`);
@@ -191,7 +191,7 @@ describe('the graph', () => {
 });
 
 describe('traces', () => {
-  test('are of every kind, newest first, with the outcome of their rows', async () => {
+  test('traces have every kind, newest first, with the outcome of their rows', async () => {
     const error = 'The image is missing';
     const ids = {
       requested: await operation(ada, { requested_at: ago(70) }),
@@ -215,7 +215,7 @@ describe('traces', () => {
     expect(traces[0].durationMs).toBeLessThan(31_000);
   });
 
-  test('include videos and e-mails', async () => {
+  test('traces include videos and e-mails', async () => {
     const [video, mail] = [randomUUID(), randomUUID()];
     await insert('videos', {
       ...{ id: video, ...ownedBy(ada), prompt: 'A city', status: 'failed', error: 'Refused' },
@@ -233,7 +233,7 @@ describe('traces', () => {
     expect(Math.round(traces[0].durationMs / 10_000)).toBe(6);
   });
 
-  test('come in pages that lose none of the same millisecond', async () => {
+  test('traces are returned in pages that lose none of the same millisecond', async () => {
     const at = (n: number) => `2026-11-01T00:00:00.00000${n % 4}Z`;
     const made = [];
     for (let n = 0; n < 9; n += 1) made.push(await operation(ada, { requested_at: at(n) }));
@@ -247,7 +247,7 @@ describe('traces', () => {
     expect([seen.length, new Set(seen)]).toEqual([9, new Set(made)]);
   });
 
-  test('answer 404 for an id of another tenant', { tags: 'attack' }, async () => {
+  test('traces answer 404 for an id of another tenant', { tags: 'attack' }, async () => {
     const id = await operation(ada);
     expect((await get(`${FLEET}/traces?id=${id}`, bob)).status).toBe(404);
     const steps = (of: BusAgent) => site.backend(of.owner, 'GET', `/api/traces/${id}`);
@@ -288,12 +288,12 @@ describe('costs', () => {
     ]);
   });
 
-  test('are zero without a call, and never samples', async () => {
+  test('costs are zero without a call, and never samples', async () => {
     const { agents, daily, projectedMonthCost, totalCost } = await read(`${FLEET}/costs`);
     expect([agents, totalCost, projectedMonthCost, daily.length]).toEqual([[], 0, 0, 7]);
   });
 
-  test('project the month from its cost and the last seven days', async () => {
+  test('costs project the month from its cost and the last seven days', async () => {
     await settle(site.database.db, [call(ada, ada.id, '7', 0)]);
     const now = new Date();
     const days = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 0)).getUTCDate();
@@ -306,7 +306,7 @@ describe('bookings', () => {
   const bookingId = 'gig-7';
   const booking = async (of: BusAgent = ada) => (await read(`${FLEET}/bookings`, of)).bookings[0];
 
-  test('follow a negotiation to its settlement, for both parties and nobody else', async () => {
+  test('bookings follow a negotiation to its settlement, for its two parties only', async () => {
     await say(ada, bob, 'BOOKING_REQUEST', { bookingId, amount: '150.00', eventId: 'e1' });
     const { createdAt, updatedAt, ...first } = await booking();
     expect(first).toEqual({
@@ -340,7 +340,7 @@ describe('bookings', () => {
     ).toEqual([{ is: false }]);
   });
 
-  test('end as declined or cancelled, and come in pages', async () => {
+  test('bookings end as declined or cancelled, and are returned in pages', async () => {
     await say(ada, bob, 'BOOKING_REQUEST', { bookingId: 'b1' });
     await say(bob, ada, 'BOOKING_DECLINE', { bookingId: 'b1' });
     await say(ada, bob, 'BOOKING_REQUEST', { bookingId: 'b2' });
@@ -366,7 +366,7 @@ describe('the colony', () => {
   const remove = ({ id }: BusAgent) =>
     site.rows(`UPDATE agents SET desired = 'deleted', deleted_at = now() WHERE id = '${id}'`);
 
-  test('is a tree of descent, with the removed ancestors of existing agents', async () => {
+  test('the colony is a tree of descent, with the removed ancestors of existing agents', async () => {
     const child = await clone(ada);
     const grandchild = await clone(child, { specialization: 'ar' });
     const gone = await clone(helper);
@@ -445,7 +445,7 @@ describe('the colony', () => {
     expect(await colony('?view=diagnostics', bob)).toMatchObject({ healthy: true });
   });
 
-  test('has a soul for an agent of the caller alone', async () => {
+  test('the colony returns a soul only for agents of the caller', async () => {
     const soul = (query: string) => get(`/api/colony/status?view=soul${query}`);
     expect([(await soul('')).status, (await soul(`&agentId=${bob.id}`)).status]).toEqual([
       400, 404,
@@ -484,7 +484,7 @@ test("shows no row of another tenant's", { tags: 'attack' }, async () => {
   }
 });
 
-test('finds the newest rows by their indexes alone', async () => {
+test('finds the newest rows only by their indexes', async () => {
   const tables = [
     ['operations', 'requested_at', 'operations_user_requested'],
     ['scheduled_task_runs', 'started_at', 'scheduled_task_runs_user_started'],

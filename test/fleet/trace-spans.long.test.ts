@@ -65,7 +65,7 @@ describe('an operation', () => {
     return made;
   }
 
-  test('has the steps from its beginning to its end, and none of another', async () => {
+  test("an operation's trace has the steps from its beginning to its end, and none of another", async () => {
     const [restart, stop] = await traces(['restart', 'stop']);
     const { retained, run, spans, truncated } = await histories.read(restart as Trace);
     expect([retained, truncated]).toEqual([true, false]);
@@ -89,7 +89,7 @@ describe('an operation', () => {
     expect(namesOf(after.spans)).toEqual(['beginOperation', 'stopContainer', 'finishOperation']);
   });
 
-  test('has attempts, and the reason of a failure', async () => {
+  test("an operation's trace has attempts, and the reason of a failure", async () => {
     const agent = lab.agent().on('stopContainer', stumble(2));
     agent.on('startContainer', () => {
       // The message of a library is only for operators.
@@ -104,7 +104,7 @@ describe('an operation', () => {
     expect(spanOf(spans, 'finishOperation').status).toBe('succeeded');
   });
 
-  test('has the steps of its child workflow below the child', async () => {
+  test("an operation's trace has the steps of its child workflow below the child", async () => {
     const [agent, id] = [lab.agent(), randomUUID()];
     const { firstRunId } = await lab.supervise(agent, provisioningOf(id));
     await agent.end(id);
@@ -120,7 +120,7 @@ describe('an operation', () => {
     expect(new Set(spans.map((span) => span.id)).size).toBe(spans.length);
   });
 
-  test('has no steps before its beginning, and is retained', async () => {
+  test("an operation's trace has no steps before its beginning, and is retained", async () => {
     const { agentId } = lab.agent().ref;
     const trace = traceOf({ kind: 'operation', id: randomUUID(), agentId });
     const run = { workflowId: superviseAgentId(agentId), runId: null, url: null };
@@ -216,7 +216,7 @@ describe('recorded histories', () => {
     return spansOf(events ?? [], { closedAt: null, pending: [] });
   };
 
-  test('show the timers of a repair', async () => {
+  test('recorded histories show the timers of a repair', async () => {
     const spans = await recorded('2026-11-26T22-repair-agent-container-ended');
     const [pause] = spans.filter(({ name }) => name === 'timer');
     const { finishedAt, startedAt, status } = pause ?? {};
@@ -225,13 +225,13 @@ describe('recorded histories', () => {
     ]);
   });
 
-  test('show steps that were cancelled', async () => {
+  test('recorded histories show steps that were cancelled', async () => {
     const spans = await recorded('2026-11-26T22-supervise-agent-deletion-while-restarting');
     expect(spans.some(({ status }) => status === 'cancelled')).toBe(true);
     expect(namesOf(spans)).toEqual(expect.arrayContaining(['removeContainer', 'removeVolume']));
   });
 
-  test('show a failed child workflow with the reason', async () => {
+  test('recorded histories show a failed child workflow with the reason', async () => {
     const spans = await recorded('2026-11-26T22-supervise-agent-failed-provisioning');
     expect(spanOf(spans, 'provisionAgent')).toMatchObject({ status: 'failed' });
     expect(spanOf(spans, 'provisionAgent').error).not.toBe('');

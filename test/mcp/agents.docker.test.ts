@@ -61,7 +61,7 @@ describe("an MCP client with a user's key", () => {
     expect(failed).toEqual([]);
   });
 
-  test('lists, asks and stops an agent, and each change is audited', async () => {
+  test('lists an agent, chats with it and stops it, and each change is audited', async () => {
     expect((await mcp.call('agents_list')).body).toMatchObject([{ id: agentId }]);
     const asked = await mcp.call('agents_chat', { id: agentId, message: 'hello' });
     expect(asked.body).toMatchObject({ agentId, message: { content: 'said: hello' } });

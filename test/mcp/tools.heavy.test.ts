@@ -76,7 +76,7 @@ describe('tools', () => {
     expect((await bob.call('agents_list')).body).toMatchObject([{ id: bob.agentId }]);
   });
 
-  test('have the schemas of their endpoints, and hints', async () => {
+  test('tools have the schemas of their endpoints, and hints', async () => {
     const { tools } = await ada.client.listTools();
     expect(tools.map(({ name }) => name)).toEqual([
       ...['agents_list', 'agents_get', 'agents_create', 'agents_start', 'agents_stop'],
@@ -169,7 +169,7 @@ describe('tools', () => {
     expect(resultOf(answer.body.result)).toMatchObject(refused);
   });
 
-  test('a user without a plan creates and asks no agent', async () => {
+  test('a user without a plan can neither create an agent nor chat with one', async () => {
     const created = await ada.call('agents_create', { name: 'Free' });
     expect(created).toMatchObject({ isError: true, body: { code: 'SUBSCRIPTION_REQUIRED' } });
     const asked = await ada.call('agents_chat', { id: ada.agentId, message: 'hello' });
@@ -184,7 +184,7 @@ describe('tools', () => {
     expect(listed.body).toMatchObject({ count: 1, tasks: [{ id: made.body.task.id }] });
   });
 
-  test('the internal key speaks for a user, or sees all agents', async () => {
+  test('the internal key acts for a user, or has access to all agents', async () => {
     const authorization = `Bearer ${INTERNAL_KEY}`;
     const speaking = await mcpClient(backend.url, { authorization, 'x-user-id': bob.id });
     const ids = (await speaking.call('agents_list')).body.map(({ id }: { id: string }) => id);
@@ -196,7 +196,7 @@ describe('tools', () => {
     await Promise.all([speaking.close(), operator.close()]);
   });
 
-  test('50 requests at once are answered each with its own id', async () => {
+  test('each of 50 concurrent requests is answered with its own id', async () => {
     const ids = Array.from({ length: 50 }, (_, index) => index);
     const answers = await Promise.all(
       ids.map((id) => post(toolCall(id % 2 ? 'agents_list' : 'tasks_list', {}, id))),
@@ -287,7 +287,7 @@ describe('the protocol', () => {
     expect([refused.status, refused.body.jsonrpc]).toEqual([413, '2.0']);
   });
 
-  test('runs no tool for a request that asks for a task of the protocol', attack, async () => {
+  test('runs no tool for a request for a task of the protocol', attack, async () => {
     const { params, ...request } = toolCall('agents_delete', { id: bob.agentId });
     const headers = { authorization: `Bearer ${bob.key}` };
     const answer = await post({ ...request, params: { ...params, task: {} } }, { headers });
@@ -339,7 +339,7 @@ describe('the pages beside the tools', () => {
     });
   });
 
-  test('health shows what is away, and no address', async () => {
+  test('health names unavailable services, and no address', async () => {
     const { body, text } = await ask('GET', hostmcp('health'));
     expect(body).toMatchObject({
       status: 'degraded',
@@ -408,7 +408,7 @@ describe('the pages beside the tools', () => {
       'a key that does not work',
       () => ({ servers: { x: { type: 'http', url, headers: withKey('sk-nothing') } } }),
       'servers.x.headers.Authorization',
-      'does not work',
+      'is not a valid API key',
     ],
   ])('validate-config finds %s', async (_, config, path, reason) => {
     const { errors, valid } = await checked(config());

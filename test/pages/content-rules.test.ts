@@ -274,7 +274,7 @@ describe('content region', () => {
 
   const part = (text: string) => `<div><h2>Part</h2><p>${text}</p></div>`;
 
-  test('keeps all parts of a page that says little in many places', () => {
+  test('keeps all parts of a page with little text in many places', () => {
     const said = '这条河发源于山中，流过古老的磨坊，最后注入湖泊。'.repeat(5);
     const parts = [said, OTHER, OTHER].map((text, index) =>
       part(text).replace('Part', `Part ${index}`),
@@ -309,7 +309,7 @@ describe('content region', () => {
     expect(read(parts).text).toBe(texts('Part', some(4), inCards(2)));
   });
 
-  test('leaves out cards when the page says more than they do', () => {
+  test('leaves out cards when the page has more text than the cards', () => {
     expect(read(`<div><p>${some(12)}</p><p>${ARTICLE}</p>${cards(4)}</div>`).text).toBe(
       texts(some(12), ARTICLE),
     );

@@ -63,7 +63,7 @@ test('covers at least 25 hostile pages', () => {
 });
 
 test.each(Object.entries(HOSTILE))(
-  'reads or gives up %s, then reads the next page',
+  'reads or abandons %s, then reads the next page',
   async (name, text) => {
     const caller = { owner: 'somebody', signal: new AbortController().signal };
     const page = { bytes: Buffer.from(text), contentType: 'text/html', url: 'http://page.test/' };
@@ -95,7 +95,7 @@ test.each(Object.entries(NESTED))('reads %s deep in a large page', async (_name,
   });
 });
 
-test('gives up a page beyond the memory limit and reads the next page', async () => {
+test('abandons a page beyond the memory limit and reads the next page', async () => {
   const caller = { owner: 'somebody', signal: new AbortController().signal };
   const small = new ReadingProcesses(readingProgram(), { memoryMb: 32, processes: 1 });
   try {

@@ -34,7 +34,7 @@ describe('encoding of a page', () => {
 });
 
 describe('head of a page', () => {
-  test('takes no title from a formula', () => {
+  test('reads no title from a formula', () => {
     expect(read('summarize', '<math><title>x</title></math><h1>One</h1>').title).toBe('One');
   });
 
@@ -60,7 +60,7 @@ describe('head of a page', () => {
       { description: 'own' },
     ],
   ])(
-    'takes no description and no metadata from microdata beside %s',
+    'reads no description and no metadata from microdata beside %s',
     (_, head, description, meta) => {
       const page = `<div itemscope><meta itemprop=description content=wrong>
         <meta itemprop=og:image content=wrong><meta itemprop=twitter:card content=wrong></div>${head}`;
@@ -115,7 +115,7 @@ describe('head of a page', () => {
       'Ada',
     ],
     [
-      'a part that holds the headline, whatever its name',
+      'a part that holds the headline, regardless of its name',
       '<div class="with-sidebar"><h1>A</h1><a rel=author>Ada</a></div>',
       'Ada',
     ],
@@ -155,7 +155,7 @@ describe('head of a page', () => {
       dataOf({ '@type': 'Article', author: [{ '@id': '#bob' }, 'Ada'] }),
       'Ada',
     ],
-  ])('takes as the author %s', (_what, html, byline) => {
+  ])('reads the author correctly: %s', (_what, html, byline) => {
     expect(read('read', html).byline).toBe(byline);
   });
 
@@ -218,7 +218,7 @@ describe('head of a page', () => {
       '<meta name=date content=soon><time datetime="2024-05-01">',
       '2024-05-01',
     ],
-  ])('takes the date from %s', (_what, html, published) => {
+  ])('reads the date from %s', (_what, html, published) => {
     expect(read('read', html).published).toBe(published);
   });
 
@@ -234,7 +234,7 @@ describe('head of a page', () => {
       'en-US',
     ],
     ['its data', dataOf({ '@type': 'Article', inLanguage: 'fr' }), 'fr'],
-  ])('takes the language from %s', (_what, html, language) => {
+  ])('reads the language from %s', (_what, html, language) => {
     expect(read('read', html).language).toBe(language);
   });
 
@@ -256,7 +256,7 @@ describe('head of a page', () => {
     expect(read('read', page).byline).toBe(byline);
   });
 
-  test("takes the publisher from the page's data unless the page names its site", () => {
+  test("reads the publisher from the page's data unless the page names its site", () => {
     const data = dataOf({ '@type': 'Article', publisher: { name: 'Agency' } });
     expect(read('read', data).siteName).toBe('Agency');
     const named = `${data}<meta property="og:site_name" content="The mill">`;
@@ -355,7 +355,7 @@ describe('links and pictures', () => {
     ['<picture><source data-srcset="1 2x"><img src=2></picture>', '1'],
     ['<img src=1 srcset="2 2x" data-url=3>', '1'],
     ['<picture><source data-srcset="1 2x"><img></picture>', '1'],
-  ])('takes the picture from %s', (html, name) => {
+  ])('reads the picture from %s', (html, name) => {
     expect(sources(html)).toEqual([`http://a.test/b/${name}`]);
   });
 });

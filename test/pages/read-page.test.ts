@@ -164,7 +164,7 @@ describe('main content', () => {
     );
   });
 
-  test('returns all text of a page that says little', () => {
+  test('returns all text of a page with little text', () => {
     const { paragraphs } = read('summarize', '<nav>no</nav><div>One.</div><article>Two</article>');
     expect(paragraphs).toEqual(['One.', 'Two']);
   });
@@ -173,7 +173,7 @@ describe('main content', () => {
     expect(read('read', '<footer><p>All there is.</p></footer>').text).toBe('All there is.');
   });
 
-  test("takes the main content from the page's data if the page shows none of it", () => {
+  test("reads the main content from the page's data if the page shows none of it", () => {
     const data = {
       '@graph': [
         { '@type': 'WebPage', name: 'x' },
@@ -225,7 +225,7 @@ describe('main content', () => {
 });
 
 describe('page head', () => {
-  test('takes the title from <title>, not from a picture, and otherwise from the first h1', () => {
+  test('reads the title from <title>, not from a picture, and otherwise from the first h1', () => {
     const svg = '<svg><title>icon</title></svg>';
     expect(read('summarize', `${svg}<h1>One</h1><title>The page</title>`).title).toBe('The page');
     expect(read('summarize', `${svg}<title> </title><h1>One <i>two</i></h1><h1>x</h1>`).title).toBe(

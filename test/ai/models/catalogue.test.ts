@@ -45,7 +45,7 @@ describe('the shipped catalogue', () => {
     },
   );
 
-  test('has a primary and two fallbacks for each tier, and a primary and a fallback for each provider', () => {
+  test('the shipped catalogue has a primary and two fallbacks for each tier, and a primary and a fallback for each provider', () => {
     expect(Object.keys(shipped.tiers).toSorted()).toEqual(TASK_TIERS.toSorted());
     for (const families of Object.values(shipped.tiers)) expect(families).toHaveLength(3);
     const { demo, providers } = shipped.defaults;

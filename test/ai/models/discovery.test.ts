@@ -57,7 +57,7 @@ describe('the list of a private server', () => {
     ]);
   });
 
-  test('names that are no ids, and models for embeddings, do not come first', async () => {
+  test('invalid ids and models for embeddings are not preferred', async () => {
     server.list([
       { id: 'nomic-embed-text' },
       { id: '' },
@@ -103,7 +103,7 @@ describe('the list of a private server', () => {
     ]);
   });
 
-  test("a list may say which models use tools, and no other server is asked in Ollama's way", async () => {
+  test("a list may state which models use tools, and Ollama's own API is called on no other server", async () => {
     server.details({ '/api/show mute': { capabilities: ['tools'] } });
     server.list([
       { id: 'able', supported_parameters: ['tools', 'temperature'] },
@@ -172,7 +172,7 @@ describe('the list of a private server', () => {
     expect(ids()).toContain('openai/gpt-6-luna');
   });
 
-  test('the last list stays when the server is away, and its return ends the warning', async () => {
+  test('the last list stays while the server is unavailable, and its return ends the warning', async () => {
     const { discovery, ids, warnings } = await discover();
     server.list((response) => sendJson(response, 503, {}));
     await discovery.refresh();
@@ -222,7 +222,7 @@ describe('the addresses whose lists are requested', () => {
     expect(await isPrivateServer(address, hosts)).toBe(isPrivate);
   });
 
-  test('a provider at a public address offers what the catalogue lists', async () => {
+  test('a provider at a public address offers the models of the catalogue', async () => {
     const providers = { openai: { baseUrl: 'https://8.8.8.8/v1', apiKey: 'sk' } };
     const models = shippedModels(providers);
     const { log, lines } = keptLog();

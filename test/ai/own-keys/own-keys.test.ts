@@ -239,7 +239,7 @@ test("an own key serves no other user's calls", async () => {
   expect(await usageOf(bob)).toMatchObject({ used: 5 });
 });
 
-test("a refused own key is the caller's error: nothing takes its place", async () => {
+test("a refused own key is the caller's error: no other key replaces it", async () => {
   const ada = await caller();
   await enable(ada);
   for (const [status, code] of [
@@ -290,7 +290,7 @@ test('failures of own keys open no circuit for others, nor for their owner witho
   expect(await ask(ada)).toMatchObject({ status: 200, asked: [byPlatform(LUNA)] });
 });
 
-test("the plan's models bind calls by an own key", async () => {
+test("calls by an own key are limited to the plan's models", async () => {
   const ada = await caller('label');
   await enable(ada);
   expect(await ask(ada, 'openai/gpt-6.1-sol')).toEqual({
@@ -300,7 +300,7 @@ test("the plan's models bind calls by an own key", async () => {
   });
 });
 
-test("a provider that the platform has no key for is open to a key's owner alone", async () => {
+test('a provider for which the platform has no key serves only users with their own key', async () => {
   const [ada, bob] = [await caller('label'), await caller('label')];
   await store(ada, 'groq');
   const ofGroq = async ({ key }: Caller) => {
@@ -347,7 +347,7 @@ test("an own key lets its owner's agents chat where the platform has no provider
   expect(await chat()).toContain('good day');
 });
 
-test('an own key can be replaced, and deleted alone or with all others', async () => {
+test('an own key can be replaced, and deleted by itself or with all others', async () => {
   const ada = await caller();
   await enable(ada);
   await store(ada, 'groq');

@@ -102,13 +102,13 @@ describe('messages', () => {
     ]);
   });
 
-  test('instructions alone get a turn of the user', () => {
+  test('a request with only instructions gets a turn of the user', () => {
     expect(sentMessages({ role: 'system', content: 'Be short.' })).toEqual([
       { role: 'user', content: '(no text)' },
     ]);
   });
 
-  test('the last four marks for the cache are sent, which hold what is before them', () => {
+  test('only the last four cache marks are sent, which cover all earlier content', () => {
     const part = (text: string) => ({ type: 'text', text, cache_control: { type: 'ephemeral' } });
     const body = sent({
       messages: [
@@ -120,7 +120,7 @@ describe('messages', () => {
     expect(body.messages[0].content).toEqual([part('c'), part('d'), part('e')]);
   });
 
-  test('a conversation that ends with an answer gets the next turn of the user where it must', () => {
+  test('a conversation that ends with an answer gets the next turn of the user if the model requires one', () => {
     const messages = [HELLO, { role: 'assistant', content: 'So far ' }];
     expect(sent({ messages }).messages.at(-1)).toEqual({ role: 'user', content: 'Continue.' });
     expect(sent({ model: 'claude-sonnet-4-5', messages }).messages.at(-1)).toEqual({
@@ -468,7 +468,7 @@ describe('settings', () => {
     },
   );
 
-  test('an answer in any JSON is asked for, unless a message does so', () => {
+  test('an answer in any JSON is requested in a message, unless one already requests it', () => {
     const asked = { response_format: { type: 'json_object' } };
     expect(sent(asked).system).toEqual([{ type: 'text', text: 'Answer in JSON.' }]);
     const messages = [{ role: 'user', content: 'Hello as json' }];
@@ -616,7 +616,7 @@ describe('thinking', () => {
     ['with thinking after a text', [detail(MODEL, 0), detail(MODEL, 2)]],
     ['with thinking from OpenRouter', [{ ...detail(MODEL), id: null }]],
     ['without a signature', [{ ...detail(MODEL), signature: '' }]],
-  ])('a turn after a call %s goes without thinking', (_what, details) => {
+  ])('a turn after a call %s has no thinking', (_what, details) => {
     const body = sent({ thinking: ENABLED, tools, messages: toolTurn(...details) });
     expect(body).not.toHaveProperty('thinking');
     expect(body.messages[1].content.map(({ type }: { type: string }) => type)).toEqual([
@@ -631,7 +631,7 @@ describe('thinking', () => {
     expect(sent({ ...begun, messages: [...messages, HELLO] }).thinking).toEqual(ENABLED);
   });
 
-  test('a forced call goes without thinking, and a model that always thinks without force', () => {
+  test('a forced call disables thinking, and a model that always thinks gets no forced call', () => {
     const asked = { thinking: ENABLED, tools, tool_choice: 'required' };
     expect(sent(asked)).not.toHaveProperty('thinking');
     expect(sent(asked).tool_choice).toEqual({ type: 'any' });
@@ -670,7 +670,7 @@ describe('thinking', () => {
     },
   );
 
-  test('thinking is not sent back to a model that is asked not to think', () => {
+  test('thinking is not sent back to a model whose thinking is disabled', () => {
     const model = 'claude-sonnet-5';
     const asked = { model, tools, messages: toolTurn(detail(model)) };
     const { messages } = sent({ ...asked, thinking: { type: 'disabled' } });

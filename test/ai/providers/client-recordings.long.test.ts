@@ -10,7 +10,7 @@ describe.each(RECORDINGS)('the conversation of $client', ({ request: recorded })
   const { messages, ...settings } = recorded;
   const turns = messages.flatMap(({ role }, at) => (role === 'assistant' ? [at] : []));
 
-  test('has fifty turns with tools and images', () => {
+  test('the conversation of a client has fifty turns with tools and images', () => {
     expect(turns.length).toBeGreaterThanOrEqual(50);
     const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
     expect(parts.filter(({ type }) => type === 'image_url').length).toBeGreaterThan(2);
@@ -29,7 +29,7 @@ describe.each(RECORDINGS)('the conversation of $client', ({ request: recorded })
   });
 });
 
-test('a model of Anthropic receives the thinking that a client gives back with a result', () => {
+test('a model of Anthropic receives the thinking that a client sends back with a result', () => {
   const model = 'claude-opus-4-6';
   const { messages, ...settings } = recordingOf('opencode-openrouter').request;
   const isThought = ({ role, tool_calls: calls, reasoning_details: details }: ChatMessage) =>

@@ -71,7 +71,7 @@ describe('URL', () => {
 });
 
 describe('messages', () => {
-  test('the smallest request contains the text alone', () => {
+  test('the smallest request contains only the text', () => {
     expect(sent()).toEqual({
       contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],
       generationConfig: {},
@@ -139,7 +139,7 @@ describe('messages', () => {
     ['an image among the instructions', [{ role: 'system', content: [{ type: 'image_url' }] }]],
     ['the result of a call that was not made', [{ role: 'tool', tool_call_id: 'a', content: '' }]],
     [
-      'arguments that nobody could write down',
+      'arguments that are nested too deeply to be written',
       [
         HELLO,
         {
@@ -261,7 +261,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('a result with a reference, which Gemini takes for one to an image, is sent as text', () => {
+  test('sends a result with a reference as text, because Gemini would read the reference as one to an image', () => {
     const content = '{"schema":{"items":{"$ref":"#/$defs/Item"}}}';
     const { contents } = sent({
       messages: [
@@ -346,7 +346,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('references of a schema are sent as Gemini takes them', () => {
+  test('references of a schema are sent as Gemini accepts them', () => {
     const parameters = {
       type: 'object',
       properties: {
@@ -458,7 +458,7 @@ describe('settings', () => {
     });
   });
 
-  test('penalties are sent only to models that take them', () => {
+  test('penalties are sent only to models that accept them', () => {
     const penalties = { presence_penalty: 0.5, frequency_penalty: -0.5 };
     const config = (model: string) => sent({ model, ...penalties }).generationConfig;
     expect(config('gemini-2.0-flash')).toEqual({ presencePenalty: 0.5, frequencyPenalty: -0.5 });
@@ -481,7 +481,7 @@ describe('settings', () => {
     expect(() => config({ type: 'grammar' })).toThrow(refused);
   });
 
-  test('tools are declared by names that Gemini takes', () => {
+  test('tools are declared by names that Gemini accepts', () => {
     const body = sent({
       tools: [tool('21st_builder'), tool('a b/c'), tool('github.issues:list')],
       tool_choice: { type: 'function', function: { name: '21st_builder' } },
@@ -494,7 +494,7 @@ describe('settings', () => {
     expect(body.toolConfig.functionCallingConfig.allowedFunctionNames).toEqual(['_21st_builder']);
   });
 
-  test('a JSON answer is requested beside tools only where Gemini takes both', () => {
+  test('a JSON answer is requested beside tools only where Gemini accepts both', () => {
     const asked = { tools: [tool('f')], response_format: { type: 'json_object' } };
     const format = (model: string, more: object = {}) =>
       sent({ ...asked, model, ...more }).generationConfig.responseMimeType;
@@ -504,7 +504,7 @@ describe('settings', () => {
     expect(format('gemini-3.8-flash', { tool_choice: 'required' })).toBeUndefined();
   });
 
-  test('a seed becomes the 32 bits that Gemini takes', () => {
+  test('a seed becomes the 32 bits that Gemini accepts', () => {
     expect(sent({ seed: 2 ** 40 + 7 }).generationConfig).toEqual({ seed: 7 });
   });
 

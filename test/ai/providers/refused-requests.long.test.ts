@@ -5,7 +5,7 @@ import { MODELS, randomRequest, refusedBy, SERVERS } from './conversations.js';
 const ROUNDS = 10_000;
 
 test.each(SERVERS)(
-  'ten thousand random requests are sent to %s in a form that the provider takes',
+  'ten thousand random requests are sent to %s in a form that the provider accepts',
   (server) => {
     const random = new Random(Date.now());
     for (let round = 0; round < ROUNDS; round++) {

@@ -59,7 +59,7 @@ test.each([
     { type: 'array', items: { type: 'any' } },
     { type: 'array', items: {} },
   ],
-])('a property is declared by the keywords that providers take: %j', (given, sent) => {
+])('a property is declared by the keywords that providers accept: %j', (given, sent) => {
   const declared = { $schema: 'http://json-schema.org/draft-07/schema#', type: 'object' };
   expect(parameterSchema({ ...declared, properties: { a: given } })).toEqual({
     type: 'object',

@@ -117,7 +117,7 @@ describe('the bound of bytes between two events', () => {
   const comment = (bytes: number) => `:${'x'.repeat(bytes - 2)}\n`;
   const quiet = (mib: number) => Array<string>(mib).fill(comment(MIB));
 
-  test('an event counts after 63 MiB of comments, as often as they come', async () => {
+  test('an event is read after 63 MiB of comments, any number of times', async () => {
     const [first = '', ...rest] = textOf('openai').split(/(?<=\n\n)/);
     sends('openai', ...quiet(63), first, ...quiet(63), ...rest);
     expect((await chunksOf('openai')).usage).toEqual({ inputTokens: 3, outputTokens: 2 });
@@ -172,7 +172,7 @@ describe('the beginning of a stream', () => {
     await chunks.return(undefined);
   });
 
-  test('an answer that says nothing is given out whole', async () => {
+  test('an empty answer is returned complete', async () => {
     const events = [chunk(MODEL, { role: 'assistant' }), chunk(MODEL, {}, 'stop')];
     providers.behave('openai', (_request, response) => sendEvents(response, events));
     expect((await chunksOf('openai')).chunks).toEqual(events.map(({ data }) => data));

@@ -99,7 +99,7 @@ describe('authentication of chats', () => {
     expect(await usageOf(platform, 'anonymous')).toHaveLength(before + 1);
   });
 
-  test("an API key uses its owner and the owner's plan, whatever the headers claim", async () => {
+  test("an API key uses its owner and the owner's plan, regardless of the headers", async () => {
     const user = await platform.signUp('label');
     const key = await apiKeyOf(platform, user);
     const claims = { ...subscribed('network'), 'x-user-id': 'other', 'x-user-email': ADMIN_EMAIL };
@@ -110,7 +110,7 @@ describe('authentication of chats', () => {
     expect(refusal(await chatWith(key, dear, claims))).toEqual([403, 'MODEL_RESTRICTED']);
   });
 
-  test('local requests outside production may chat by headers alone', async () => {
+  test('local requests outside production may chat with only headers', async () => {
     const id = randomUUID();
     const answer = await chatDirectly({ ...subscribed('solo'), 'x-user-id': id });
     expect([answer.status, answer.body]).toEqual([200, GREETING]);
@@ -121,12 +121,12 @@ describe('authentication of chats', () => {
     { 'x-forwarded-for': '127.0.0.1' },
     { 'x-forwarded-for': '' },
     { forwarded: 'for=127.0.0.1' },
-  ])('requests through a proxy may not chat by headers alone: %j', async (proxied) => {
+  ])('requests through a proxy may not chat with only headers: %j', async (proxied) => {
     const claims = { ...subscribed('solo'), 'x-user-email': ADMIN_EMAIL };
     expect(refusal(await chatDirectly({ ...claims, ...proxied }))).toEqual([402, 'PLAN_REQUIRED']);
   });
 
-  test('AI_TRUST_HEADERS=never refuses chats by headers alone', async () => {
+  test('AI_TRUST_HEADERS=never refuses chats with only headers', async () => {
     const { backend } = platform.dependencies;
     const settings = {
       ...platform.settings,
@@ -144,7 +144,7 @@ describe('authentication of chats', () => {
   });
 
   test(
-    'refuses chats by headers alone if agents may reach loopback',
+    'refuses chats with only headers if agents may reach loopback',
     { tags: 'attack' },
     async () => {
       const { backend } = platform.dependencies;

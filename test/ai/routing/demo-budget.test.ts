@@ -9,7 +9,7 @@ afterEach(() => vi.useRealTimers());
 
 const DAY_MS = 24 * 60 * 60_000;
 
-test('a visitor who has used a day of demo tokens keeps nobody else from it', () => {
+test('a visitor who has used up the demo tokens of a day does not block others', () => {
   const budget = new DemoBudget();
   const greedy = networksOf('192.0.2.1');
   for (let count = 0; count < 10; count++) budget.hold(greedy, 10_000);
@@ -28,7 +28,7 @@ test('a day of demo tokens is as long when the clock is set back', () => {
   budget.hold(visitor, 100_000);
 });
 
-test('addresses of one site share, and what a call did not use is given back', () => {
+test('addresses of one site share a budget, and tokens that a call did not use are returned', () => {
   const budget = new DemoBudget();
   const settle = budget.hold(networksOf('2001:db8:1:1::1'), 90_000);
   expect(() => budget.hold(networksOf('2001:db8:1:2::1'), 90_000)).toThrow(TooManyRequestsError);

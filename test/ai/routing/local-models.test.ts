@@ -73,7 +73,7 @@ async function withList(names: readonly string[], work: () => Promise<void>): Pr
 
 describe('a server with one local model', () => {
   test.each(['label', 'solo', 'collective', 'network'])(
-    'answers every kind of task on the plan %s, and no other model is asked',
+    'answers every kind of task on the plan %s, and no other model is requested',
     async (plan) => {
       server.asked.length = 0;
       for (const body of [{}, { taskType: 'coding' }, { taskType: 'fast' }, { model: LLAMA }]) {
@@ -129,7 +129,7 @@ describe('a server with one local model', () => {
     expect(shownModel(router, choice, 'network')).toBe(LLAMA);
   });
 
-  test('an agent whose model has gone uses the default on every plan', () => {
+  test('an agent whose model no longer exists uses the default on every plan', () => {
     const { router } = platform.dependencies.ai;
     for (const plan of ['label', 'solo', 'collective', 'network'] as Plan[]) {
       for (const choice of [agent('claude-opus-4-6'), agent('custom', 'openai', 'mistral')]) {
@@ -167,7 +167,7 @@ describe('a server with one local model', () => {
     ]);
   });
 
-  test('a model of the catalogue that the server has comes before the others', async () => {
+  test('a model of the catalogue is preferred to other models of the server', async () => {
     await withList(['llama3.2:latest', 'gpt-6.1-sol'], async () => {
       const modelOn = async (plan: string) =>
         (await ask('/api/ai/chat', { messages: MESSAGES }, subscribed(plan))).body.model;
@@ -177,7 +177,7 @@ describe('a server with one local model', () => {
   });
 });
 
-test('without any model, a call is a 503 at once that says what to do', async () => {
+test('without any model, a call is immediately a 503 with the remedy', async () => {
   await withList([], async () => {
     server.asked.length = 0;
     const setup = expect.stringContaining('OPENAI_BASE_URL');
@@ -212,7 +212,7 @@ describe('a provider that does not know a model', () => {
       await work();
     });
 
-  test("is a 404 model_not_found in OpenAI's form, and is asked once", async () => {
+  test("an unknown model is a 404 model_not_found in OpenAI's form, after one request to the provider", async () => {
     await whileGone(async () => {
       server.asked.length = 0;
       const { status, body } = await ask('/v1/chat/completions', { model, messages: MESSAGES });
@@ -231,7 +231,7 @@ describe('a provider that does not know a model', () => {
     });
   });
 
-  test('is named by the chat with its model', async () => {
+  test('a chat with an unknown model names the model in its error', async () => {
     await whileGone(async () => {
       const { status, body } = await ask('/api/ai/chat', { model, messages: MESSAGES });
       expect([status, body]).toEqual([
@@ -244,7 +244,7 @@ describe('a provider that does not know a model', () => {
     });
   });
 
-  test('a model that nobody lists is a 404 model_not_found too', async () => {
+  test('a model that no provider lists is a 404 model_not_found too', async () => {
     const body = { model: 'openai/gone', messages: MESSAGES };
     const answer = await ask('/v1/chat/completions', body);
     expect([answer.status, answer.body.error.code]).toEqual([404, 'model_not_found']);
@@ -259,7 +259,7 @@ test('the health is degraded when a provider answers but has no model', async ()
   });
 });
 
-test('an attempt at a provider on this machine has a time of its own', async () => {
+test('an attempt at a provider on this machine has its own time limit', async () => {
   const { meter, router } = platform.dependencies.ai;
   const providers = { openai: { baseUrl: server.baseUrl, apiKey: undefined } };
   const answer = async (localTimeoutMs?: number) => {

@@ -113,7 +113,7 @@ describe('reachability of a provider', () => {
     },
   );
 
-  test('checks a provider twice a minute at most, whatever the number of requests or the wall clock', async () => {
+  test('checks a provider twice a minute at most, regardless of the number of requests or the wall clock', async () => {
     const { asked, provider, close } = await playing(200);
     vi.useFakeTimers({ toFake: ['Date', 'performance'] });
     try {

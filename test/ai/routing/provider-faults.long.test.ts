@@ -142,7 +142,7 @@ describe('a faulty answer of a provider', () => {
     ],
     ['silence until the timeout', silent, 'timeout'],
     [
-      'with a head alone until the time is up',
+      'with only a head until the time is up',
       async (request, response) => {
         response.writeHead(200, { 'content-type': 'application/json' });
         response.flushHeaders();

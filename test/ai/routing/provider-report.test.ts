@@ -32,7 +32,7 @@ async function report(env: Record<string, string>) {
   return { line: describeReport(found), needsAction: needsAction(found), found };
 }
 
-test('names what answers, the number of its models and the default', async () => {
+test('names the answering providers, the number of their models and the default', async () => {
   const { found, ...said } = await report({ OPENAI_BASE_URL: server.baseUrl });
   expect(said).toEqual({
     line: 'AI: openai answers, with 1 model; the default model is openai/llama3.2:latest.',
@@ -54,7 +54,7 @@ test('names a refused key and a provider that does not answer', async () => {
   expect(said.needsAction).toBe(true);
 });
 
-test('says what to set if no model is available', async () => {
+test('names the setting to set if no model is available', async () => {
   expect(await report({})).toMatchObject({
     line:
       'AI: no model is available: Set OPENAI_API_KEY, or OPENAI_BASE_URL for any address with its API ' +
@@ -90,7 +90,7 @@ test("OpenRouter's key is shown at its own endpoint, because its list is public"
   expect(paths.toSorted()).toEqual([...Array(3).fill('/v1/key'), ...Array(3).fill('/v1/models')]);
 });
 
-test('a provider that was not asked for its list is asked once, and its list changes nothing', async () => {
+test('a provider whose list was not read is queried once, and its list changes nothing', async () => {
   const settings = settingsOf({ OPENAI_BASE_URL: server.baseUrl });
   const models = new Models(settings);
   const discovery = new ModelDiscovery({ ...settings, models, log: keptLog().log });

@@ -146,7 +146,7 @@ describe('task type', () => {
     ['fast', ['openai/gpt-6-luna', 'google/gemini-2.5-flash', 'openai/gpt-oss-120b']],
     ['creative', ['anthropic/claude-sonnet-5.5', 'google/gemini-3.8-flash', 'openai/gpt-6-luna']],
   ])(
-    '%s has a primary model and two fallbacks, in order, through openrouter alone',
+    '%s has a primary model and two fallbacks, in order, only through openrouter',
     async (taskType, models) => {
       const backend = await start(ALL, { preferred: 'openai' });
       expect(await chainOf(backend, 'network', { taskType })).toEqual(openrouter(...models));
@@ -198,7 +198,7 @@ describe('task type', () => {
     },
   );
 
-  test('a task is given first to its own model that the plan includes', async () => {
+  test('a task is routed first to its own model that the plan includes', async () => {
     const backend = await start(ALL);
     expect(await chainOf(backend, 'solo', { taskType: 'coding' })).toEqual(
       openrouter('openai/gpt-oss-120b', 'anthropic/claude-haiku-5.5', 'google/gemini-3.8-flash'),

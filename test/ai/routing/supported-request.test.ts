@@ -152,14 +152,14 @@ describe('fields passed on', () => {
     expect(supportedRequest(body)).toEqual(body);
   });
 
-  test('takes a tool without a type as a function', () => {
+  test('treats a tool without a type as a function', () => {
     const tool = { function: { name: 'look' } };
     expect(supportedRequest(asking({ tools: [tool] })).tools).toEqual([
       { type: 'function', ...tool },
     ]);
   });
 
-  test('takes null in a tool as absent, and one tool of each name', () => {
+  test('treats null in a tool as absent, and accepts one tool of each name', () => {
     const nulls = { description: null, parameters: null, strict: null };
     const tools = ['look', 'look', 'see'].map((name) => ({
       type: 'function',

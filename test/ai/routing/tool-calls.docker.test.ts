@@ -122,7 +122,7 @@ test.each([
   expect(ofAgent).toEqual(who === 'agent' ? after : undefined);
 });
 
-test('a result that says so is a failure', async () => {
+test('a result that states its failure counts as a failure', async () => {
   const id = randomUUID();
   callTool(id, 'failing');
   await ask('agent', [HELLO]);

@@ -513,7 +513,7 @@ describe('journal of a killed process', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
-  test('leaves the journal of a living process alone', async () => {
+  test('does not touch the journal of a living process', async () => {
     const nowhere = new Database('postgres://127.0.0.1:1/nowhere', { maxConnections: 1 });
     cleanups.push(() => nowhere.close());
     const living = meterOf({ at: nowhere });
@@ -526,7 +526,7 @@ describe('journal of a killed process', () => {
     expect(segments()).toEqual(expect.arrayContaining(before));
   });
 
-  test('sets an unreadable line of a journal aside and reads on', async () => {
+  test('moves an unreadable line of a journal to another file and reads the next lines', async () => {
     const records = many(3);
     leave(`${linesOf(records.slice(0, 1))}{"callId":\n\n{}\n${linesOf(records.slice(1))}`);
     await takeOver();
@@ -538,7 +538,7 @@ describe('journal of a killed process', () => {
 describe('record that the database refuses', () => {
   const poison = () => usageOf({ costUsd: '123456789.000000' });
 
-  test('sets a refused record aside and writes the others', async () => {
+  test('moves a refused record to another file and stores the others', async () => {
     const { meter } = meterOf();
     const records = many(40);
     const [bad, last] = [[poison(), usageOf({ model: '\ud83d' })], poison()];
@@ -556,7 +556,7 @@ describe('record that the database refuses', () => {
     expect(journal()).toEqual([]);
   });
 
-  test('sets a refused record aside also when it was taken over from another process', async () => {
+  test('moves a refused record to another file also when it was taken over from another process', async () => {
     const [good, bad] = [usageOf(), poison()];
     leave(linesOf([bad, good]));
     await takeOver();

@@ -88,7 +88,7 @@ const reservations = async () => (await rowsOf(db, 'SELECT FROM quota_reservatio
 const admitted = (outcomes: readonly PromiseSettledResult<unknown>[]) =>
   outcomes.filter(({ status }) => status === 'fulfilled').length;
 
-describe('1,000 calls at once', { tags: 'attack' }, () => {
+describe('1,000 concurrent calls', { tags: 'attack' }, () => {
   test('two processes admit exactly the calls that fit', async () => {
     const outcomes = await Promise.allSettled(
       Array.from({ length: 1_000 }, (_, n) => reserve(7_000, { of: n % 2 ? quota : other })),
@@ -487,7 +487,7 @@ describe('quota month', () => {
     expect(row).toEqual({ month: `${new Date().toISOString().slice(0, 7)}-01` });
   });
 
-  test('a month starts with no usage, whatever the previous month used', async () => {
+  test('a month starts with no usage, regardless of the usage of the previous month', async () => {
     const values = `'ada', ${LAST}, ${LIMIT}, 1000`;
     await asOwner(database.ownerUrl, `INSERT INTO token_quotas VALUES (${values})`);
     await reserve(LIMIT);
@@ -526,7 +526,7 @@ test('the error for an exceeded quota names the tokens used and the limit', asyn
   });
 });
 
-test('many users that reserve, settle, renew and release at once never deadlock', async () => {
+test('many users that reserve, settle, renew and release concurrently never deadlock', async () => {
   const random = numbers(11);
   const users = Array.from({ length: 40 }, (_, n) => `user ${n}`);
   /** Makes calls in groups: a third succeed, a third fail, a third are never settled. */

@@ -69,7 +69,7 @@ describe('calls in an answer', () => {
     ]);
   });
 
-  test('counts a call of a stream once, however many pieces its arguments and name come in', () => {
+  test('counts a call of a stream once, for any number of pieces of its arguments and name', () => {
     const tally = aiCalls().begin('ada');
     tally.readChunk(JSON.stringify({ choices: [{ index: 0, delta: { role: 'assistant' } }] }));
     tally.readChunk(chunkWith(callOf({ index: 0, id: 'a', name: 'look' })));
@@ -198,7 +198,7 @@ describe('results', () => {
 });
 
 describe('open calls', { tags: 'attack' }, () => {
-  test('a caller has at most 1,000, the last ones', () => {
+  test('a caller has at most 1,000 pending calls, the latest ones', () => {
     const { begin, call, open } = aiCalls();
     const ids = Array.from({ length: 1_500 }, (_, each) => `call ${each}`);
     call('ada', ...ids);
@@ -210,7 +210,7 @@ describe('open calls', { tags: 'attack' }, () => {
     expect(begin('bob', resultOf('b')).end()).toMatchObject([{ completed: 1 }]);
   });
 
-  test('all callers together have at most 50,000, the last ones', () => {
+  test('all callers together have at most 50,000 open calls, the latest ones', () => {
     const { begin, call, open } = aiCalls();
     const ids = Array.from({ length: 1_000 }, (_, each) => `call ${each}`);
     for (let each = 0; each < 60; each += 1) call(`user ${each}`, ...ids);

@@ -73,7 +73,7 @@ test('a record that is written repeatedly counts once', async () => {
   expect(await reported(userId)).toMatchObject([{ calls: 2 }]);
 });
 
-test('sums of one day from many processes at once are exact', async () => {
+test('sums of one day from many concurrent processes are exact', async () => {
   const userId = randomUUID();
   const tools = [count('a', 1), count('b', 1), count('c', 1)];
   const turned = tools.toReversed();

@@ -66,7 +66,7 @@ test('a living process keeps all of its segments, even old ones', () => {
   journal.close();
 });
 
-test('a clock change does not give a process the journal of a living one', async () => {
+test('a process does not take over the journal of a living one after a clock change', async () => {
   const journal = new UsageJournal(folder);
   journal.append(usageOf());
   journal.open.begin(randomUUID(), () => usageOf());

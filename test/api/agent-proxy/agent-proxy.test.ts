@@ -61,7 +61,7 @@ test.each(['agents.test', 'a.b.agents.test', 'first-0a1b2c3d.agents.test.evil.ex
   },
 );
 
-test('serves the API under its own names as before', async () => {
+test('still serves the API under its own names', async () => {
   expect((await lab.listener.call('/health')).status).toBe(200);
   expect(lab.seen).toHaveLength(0);
 });

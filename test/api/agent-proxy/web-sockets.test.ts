@@ -39,14 +39,14 @@ test('connects a WebSocket to the gateway, and passes bytes both ways', async ()
   await end(connection);
 });
 
-test('speaks for a program with the host and origin that the gateway approves', async () => {
+test('connects a program with the host and origin that the gateway approves', async () => {
   const connection = openWebSocket(lab, RUNNING);
   expect(await statusOf(connection)).toBe(101);
   expect(lab.seen[0]?.headers).toMatchObject({ host: GATEWAY_HOST, origin: GATEWAY_ORIGIN });
   await end(connection);
 });
 
-test("speaks for the owner's browser in the same way, and for no other browser", async () => {
+test("connects the owner's browser in the same way, and no other browser", async () => {
   const opened = await ask(lab, { host: RUNNING, path: lab.openingPath() });
   expect(opened).toMatchObject({ status: 303, headers: { location: '/' } });
   const [cookie = ''] = opened.headers['set-cookie'] ?? [];
@@ -69,7 +69,7 @@ test("speaks for the owner's browser in the same way, and for no other browser",
   }
 });
 
-test('opens for no forged ticket', { tags: 'attack' }, async () => {
+test('opens no connection for a forged ticket', { tags: 'attack' }, async () => {
   for (const ticket of ['', '9999999999.00', `9999999999.${'0'.repeat(64)}`]) {
     const answer = await ask(lab, { host: RUNNING, path: `/-/open?ticket=${ticket}` });
     expect([answer.status, answer.headers['set-cookie']]).toEqual([403, undefined]);

@@ -62,7 +62,7 @@ test('lists a silent host and a host without its Docker with that status', async
   ]);
 });
 
-test('a host below its disk floor takes no agent: creation answers 503, and /health has the figures', async () => {
+test('a host below its disk floor accepts no agent: creation answers 503, and /health has the figures', async () => {
   const health = async () => (await platform.backend(undefined, 'GET', '/health')).body.disk;
   expect(await health()).toEqual({
     total: expect.any(Number),
@@ -91,7 +91,7 @@ test('creation answers 503 when all hosts are full, and a repeated request gets 
   const refused = await create('third', 'the-third');
   expect(refused.status).toBe(503);
   expect(refused.body.error).toBe(
-    'No Docker host can take another agent now: each is full, cordoned, silent, short of disk, without its engine or without a guard of its networks',
+    'No Docker host has a free place for an agent now: each host is full, cordoned, silent, short of disk, without its engine or without a guard of its networks',
   );
   const onWeb = await platform.web(ada, 'POST', '/api/agents/provision', {
     body: { name: 'third' },

@@ -62,7 +62,7 @@ describe('usage reports', () => {
     ]);
   });
 
-  test("sums an agent's usage by model, for its owner and the operator alone", async () => {
+  test("sums an agent's usage by model, only for its owner and the operator", async () => {
     const rows = [{ ...MODEL, ...sums(3, 1.000002), events: 3 }];
     expect(await read(ADA, 'by-agent/agent')).toEqual(rows);
     expect(await read(undefined, 'by-agent/agent')).toEqual(rows);

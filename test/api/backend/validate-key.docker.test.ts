@@ -106,7 +106,7 @@ describe('valid key', () => {
     expect((await validate(other)).body).toMatchObject({ userId: user.id, plan: 'label' });
   });
 
-  test('a key acts for its owner, whatever the other headers say', async () => {
+  test('a key acts for its owner, regardless of the other headers', async () => {
     const [user, other] = [await platform.signUp('solo'), await platform.signUp('network')];
     const { key } = await keyOf(user);
     const claims = {

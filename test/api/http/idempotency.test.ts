@@ -193,7 +193,7 @@ test('runs again for an internal caller that stores the answer itself', async ()
   }
 });
 
-test('gives the key of a dead process to a retry once its lock has expired', async () => {
+test('passes the key of a dead process to a retry once its lock has expired', async () => {
   holdHandlers();
   const dead = make('a', 'k');
   await until(() => runs.length === 1);
@@ -233,7 +233,7 @@ describe('an answer that tables have', () => {
     expect(runs).toHaveLength(1);
   });
 
-  test('refuses a repetition whose answer is gone with 409, and does not run it', async () => {
+  test('refuses a repetition whose answer was evicted with 409, and does not run it', async () => {
     await find('a', 'k');
     made.clear();
     const again = await find('a', 'k');

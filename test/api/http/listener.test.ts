@@ -491,7 +491,7 @@ describe('all responses', () => {
 });
 
 describe('listener socket', () => {
-  test('reports a taken port clearly', async () => {
+  test('reports a port in use clearly', async () => {
     const { port } = await listen();
     const { createListener } = await import('../../../api/http/listener.js');
     const { NO_DATABASE } = await import('./support.js');
@@ -509,7 +509,7 @@ describe('listener socket', () => {
     const failure = second.listen('127.0.0.1', port, 'WEB_PORT');
     await expect(failure).rejects.toBeInstanceOf(ListenError);
     await expect(failure).rejects.toThrow(
-      `Cannot listen on 127.0.0.1:${port}: the port is taken by another program; set WEB_PORT to another port`,
+      `Cannot listen on 127.0.0.1:${port}: the port is used by another program; set WEB_PORT to another port`,
     );
   });
 

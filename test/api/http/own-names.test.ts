@@ -158,7 +158,7 @@ test("accepts the containers' name for the host on the agents' listener only", a
   expect((await ask('web', { host, path: '/health' })).status).toBe(421);
 });
 
-test('serves the host names of agents on the web API alone', async () => {
+test('serves the host names of agents only on the web API', async () => {
   const host = 'first-0a1b2c3d.localhost:3000';
   const statuses = await Promise.all(
     LISTENERS.map(async (listener) => (await ask(listener, { host, path: '/health' })).status),

@@ -118,7 +118,7 @@ const statuses = async (answers: Promise<Response>[]) =>
   (await Promise.all(answers)).map(({ status }) => status).sort();
 
 describe('counters in memory', () => {
-  test('admits at once only four requests for each that may still be refused', async () => {
+  test('admits at most four concurrent requests for each refusal that the limit still allows', async () => {
     const { call } = await start();
     const all = (count: number) =>
       statuses(Array.from({ length: count }, () => call('/api/refusing', { headers: signedIn })));
@@ -289,7 +289,7 @@ describe('client address', { tags: 'attack' }, () => {
     expect(await remaining(call('/api/plain', from('2001:db8:9::1, ,', key)))).toBe('116');
   });
 
-  test('takes the first untrusted hop from the right behind trusted proxies', async () => {
+  test('uses the first untrusted hop from the right behind trusted proxies', async () => {
     const trustedProxies = new BlockList();
     trustedProxies.addSubnet('127.0.0.0', 8, 'ipv4');
     trustedProxies.addAddress('198.51.100.7', 'ipv4');

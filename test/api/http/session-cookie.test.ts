@@ -24,7 +24,7 @@ test("ignores session cookies when an agent's page has added its own", () => {
   expect(readSessionCookie('service-session=ours; a=b; service-session=')).toBeUndefined();
 });
 
-test("gives agents a host name that never receives the platform's cookies", () => {
+test("assigns agents a host name that never receives the platform's cookies", () => {
   const at = { domain: 'localhost', scheme: 'http', port: 3000 } as const;
   const { hostname } = new URL(addressOf({ subdomain: 'first-0a1b2c3d' }, at).url ?? '');
   expect(hostname).toBe('first-0a1b2c3d.localhost');

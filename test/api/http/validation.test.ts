@@ -48,7 +48,7 @@ test.each([
   ],
   [
     { recipients: [{ address: `0x${'0'.repeat(40)}`, share: 100 }] },
-    'recipients[0].address is the address of nobody',
+    'recipients[0].address is an address without an owner',
   ],
 ])('names the invalid field of a split with %j', (change, error) => {
   const split = z.object({ fromAddress: chainAddress, ...splitParts });

@@ -40,7 +40,7 @@ const statusOf = async (headers: Readonly<Record<string, string>>) => {
 
 const REFUSED = 403;
 
-test('limits each buyer that the web API names, and no buyer by the web API', async () => {
+test('limits each buyer that the web API names, and not the web API itself', async () => {
   await serve({ SUMMARIZER_KEY: KEY });
   const [greedy, other] = [buyerHeaders(KEY, 'greedy'), buyerHeaders(KEY, 'other')];
   for (let n = 0; n < MAX; n++) expect(await statusOf(greedy)).toBe(REFUSED);

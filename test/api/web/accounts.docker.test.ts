@@ -104,7 +104,7 @@ describe('registration', () => {
     }
   });
 
-  test('a registration repeated with its Idempotency-Key takes effect once', async () => {
+  test('a registration repeated with its Idempotency-Key has one effect', async () => {
     const from = newAddress();
     const headers = { 'idempotency-key': randomUUID() };
     const body = { email: newEmail(), password: 'long enough' };

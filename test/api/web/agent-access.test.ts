@@ -81,7 +81,7 @@ test('makes a link that opens the agent with a ticket and, in the fragment, the 
   expect(hash).toBe(`#token=${await tokenOf()}`);
 });
 
-test('has no link where agents have no address', async () => {
+test('returns no link if agents have no address', async () => {
   const { dependencies } = web;
   const { http } = dependencies.settings;
   const settings = { ...dependencies.settings, http: { ...http, agentsAt: undefined } };
@@ -137,7 +137,7 @@ describe('access to an agent', { tags: 'attack' }, () => {
       ['POST', `/api/agents/${agentId}/open`],
     ] as const;
 
-  test('needs a recent sign-in', async () => {
+  test('access to an agent needs a recent sign-in', async () => {
     await age();
     for (const [method, path] of paths()) {
       const { body, status } = await ask(method, path);
@@ -145,7 +145,7 @@ describe('access to an agent', { tags: 'attack' }, () => {
     }
   });
 
-  test('is refused to other users, to nobody and to API keys', async () => {
+  test('access to an agent is refused to other users, to clients without a session and to API keys', async () => {
     const bob = await signUp();
     const made = await call(web.url, 'POST', '/api/keys', {
       headers: { cookie: ada.cookie },
@@ -159,7 +159,7 @@ describe('access to an agent', { tags: 'attack' }, () => {
     }
   });
 
-  test("is refused to a page of an agent, which lacks the session's CSRF token", async () => {
+  test("access to an agent is refused to a page of an agent, which lacks the session's CSRF token", async () => {
     const headers = { cookie: ada.cookie, 'sec-fetch-site': 'same-site' };
     const answer = await call(web.url, 'POST', `/api/agents/${agentId}/open`, { headers });
     expect(answer.status).toBe(403);

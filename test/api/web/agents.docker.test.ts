@@ -155,7 +155,7 @@ describe('provisioning over the web API', () => {
   test.each([
     ['with', 4],
     ['without', 2],
-  ])('provisioning %s an Idempotency-Key takes %d transactions', async (way, most) => {
+  ])('provisioning %s an Idempotency-Key needs %d transactions', async (way, most) => {
     const user = await platform.signUp('network');
     const key = () => ({ 'idempotency-key': randomUUID() });
     const counts: number[] = [];
@@ -222,7 +222,7 @@ describe('provisioning with channels', () => {
     expect((await withChannels(user)).status).toBe(201);
   });
 
-  test('one of fifty requests at once takes the last place', async () => {
+  test('one of fifty concurrent requests gets the last place', async () => {
     const user = await platform.signUp('collective');
     for (let made = 0; made < 2; made++) await withChannels(user);
     const all = await Promise.all(Array.from({ length: 50 }, () => withChannels(user)));

@@ -65,7 +65,7 @@ test('billing shows no plan, no credits and the prices to a new user', async () 
   });
 });
 
-test('billing shows the highest plan that holds, and the state of the last one', async () => {
+test('billing shows the highest valid plan, and the state of the last one', async () => {
   const bob = await site.person();
   await grantPlan(site.database.db, bob.id, 'solo', BY);
   expect(await billing(bob)).toMatchObject({
@@ -87,7 +87,7 @@ test('billing shows the highest plan that holds, and the state of the last one',
   expect(await billing(bob)).toMatchObject({ plan: null, status: 'ended' });
 });
 
-test('billing shows the storage plan that holds', async () => {
+test('billing shows the valid storage plan', async () => {
   const bob = await site.person();
   await buy(bob, { kind: 'storage', plan: '50gb' });
   await buy(bob, { kind: 'storage', plan: '200gb', status: 'cancelled' });
@@ -113,7 +113,7 @@ test('billing shows bought and granted credits, with what is held', async () => 
   expect(await billing(bob)).toMatchObject({ credits });
 });
 
-test('billing answers API keys of any scope, and its actions a session alone', async () => {
+test('billing accepts API keys of any scope, and its actions only a session', async () => {
   const body = { name: 'ci', scopes: ['files'] };
   const { key } = (await site.web(ada, 'POST', '/api/keys', { body })).body;
   const headers = { authorization: `Bearer ${key}` };

@@ -324,7 +324,7 @@ describe.skipIf(!hasBrowser)('web pages in a browser', () => {
     );
   });
 
-  test('the pages work with the keyboard alone and fit a phone screen', async () => {
+  test('the pages work with only the keyboard and fit a phone screen', async () => {
     const page = await visit();
     const email = await signUp(page);
     await page.context().clearCookies();

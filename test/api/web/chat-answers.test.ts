@@ -108,7 +108,7 @@ for (const [path, body] of ways) {
       expect(asked).toBe(1);
     });
 
-    test(`a chat by ${path} ${form} whose messages are gone is refused and not sent again`, async () => {
+    test(`a chat by ${path} ${form} whose messages were removed is refused and not sent again`, async () => {
       await ask(path, body, accept);
       await expect.poll(async () => (await kept())[0]).toMatchObject({ state: 'found' });
       await owner(`DELETE FROM messages WHERE agent_id = '${agentId}'`);
@@ -119,7 +119,7 @@ for (const [path, body] of ways) {
   }
 }
 
-test.each(ways)('a chat by %s streams as its field stream says', async (path, body) => {
+test.each(ways)('a chat by %s streams according to its field stream', async (path, body) => {
   const streamed = await ask(path, { ...body, stream: true }, 'application/json', 'a');
   expect(streamed.text.match(/^event: .*$/gm)).toEqual([
     'event: delta',
@@ -140,7 +140,7 @@ test('a chat whose gateway fails names the provider and the model of the agent',
   ]);
 });
 
-test('a chat with a model whose context is too small is a 503 that says so, at once', async () => {
+test('a chat with a model whose context is too small is immediately a 503 with that reason', async () => {
   const small = [{ name: 'small', contextWindow: 8_192 }];
   alone.dependencies.ai.models.learn('openai', small);
   const { status, text } = await ask('/api/chat', {}, 'application/json');

@@ -68,7 +68,7 @@ describe('an agent with channels', () => {
       body: { action: 'set-credential', agentId: id, name, value },
     });
 
-  test('is ready with a rejected token, shows the channel, and is never repaired', async () => {
+  test('an agent with channels is ready with a rejected token, shows the channel, and is never repaired', async () => {
     const rejected = { name: 'telegram', ok: false, reason: expect.stringContaining('token') };
     const right = { name: 'slack', ok: true, reason: null };
     expect((await detail()).channels).toEqual([right, rejected]);
@@ -220,7 +220,7 @@ describe('a request for an agent with channels', () => {
     expect([made.status, made.body.agent.channels]).toEqual([201, ['telegram']]);
   });
 
-  test('takes the subscribed plan, or a lower one', async () => {
+  test('uses the subscribed plan, or a lower one', async () => {
     const user = await platform.signUp('collective');
     for (const plan of [undefined, 'label']) {
       const { id } = (await provision(user, { name: newName(), plan })).body.agent;

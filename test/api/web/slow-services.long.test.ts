@@ -91,7 +91,7 @@ test('a slow payment processor delays no other request, and leaves no checkout w
   expect(rows).toEqual(people.map(() => ({ session_id: null })));
 });
 
-test('a payment processor that is away is a 500 at each way to buy', async () => {
+test('an unavailable payment processor is a 500 for each way to buy', async () => {
   const [ada] = people;
   if (!ada) throw new RangeError('There must be a person');
   const before = await count('checkouts');

@@ -89,7 +89,7 @@ describe('sign-in by wallet', () => {
     expect(listed.body.sessions).toMatchObject([{ method: 'wallet', current: true }]);
   });
 
-  test('a later sign-in finds the account, whatever the case of the address', async () => {
+  test('a later sign-in finds the account, regardless of the case of the address', async () => {
     const wallet = newWallet();
     const first = await signIn(wallet);
     const shown = await shownBy(wallet);

@@ -147,7 +147,7 @@ describe('GET /api/x402', () => {
     expect((await health()).body).toEqual({ gateway: gateway.url, status: 'ok' });
   });
 
-  test('is not cached', async () => {
+  test('GET /api/x402 is not cached', async () => {
     await health();
     await health();
     expect(asked).toHaveLength(2);
@@ -221,13 +221,13 @@ describe('GET /api/x402', () => {
 });
 
 describe('POST /api/x402', () => {
-  test('lists the endpoints for anybody', async () => {
+  test('lists the endpoints for any client', async () => {
     const { body, status } = await ask({ action: 'endpoints' });
     expect([status, body]).toEqual([200, ENDPOINTS]);
     expect(asked).toMatchObject([{ path: '/base/api/endpoints?key=hidden', fields: undefined }]);
   });
 
-  test("answers an agent's fitness and pricing from its id alone", async () => {
+  test("answers an agent's fitness and pricing only from its id", async () => {
     for (const [action, said] of [
       ['fitness', FITNESS],
       ['pricing', PRICING],
@@ -244,7 +244,7 @@ describe('POST /api/x402', () => {
     );
   });
 
-  test("lets a user's agent join the colony, and answers what the gateway answers", async () => {
+  test("makes a user's agent join the colony, and returns the gateway's answer", async () => {
     const fields = { agentId, walletAddress: 'any text' };
     const { body, status } = await askAsAda({ action: 'join-colony', ...fields, amount: 3 });
     expect([status, body]).toEqual([200, { joined: true, rank: [1, null, 'x'] }]);

@@ -390,7 +390,7 @@ test('an operation that has begun cannot be withdrawn', async () => {
   expect(await operationRow(id)).toMatchObject({ status: 'running' });
 });
 
-test('the times of an operation come from the clock of the database', async () => {
+test('the times of an operation are from the clock of the database', async () => {
   const agent = await newAgent();
   vi.useFakeTimers({ toFake: ['Date'], now: 0 });
   onTestFinished(() => void vi.useRealTimers());
@@ -524,7 +524,7 @@ describe('a request', () => {
     expect(new Set(asked.map(Number)).size).toBe(2);
   });
 
-  test('a request that meets only withdrawn operations is refused and leaves nothing', async () => {
+  test('a request that finds only withdrawn operations is refused and stores nothing', async () => {
     const agent = await newAgent();
     const id = randomUUID();
     const phantom = restart(agent, () => admitted(randomUUID()), id);

@@ -82,7 +82,7 @@ test.each([
   ['api/main.js', 'BACKEND_PORT'],
   ['api/containers/main.js', 'AGENT_AI_PORT'],
   ['api/summarizer/main.js', 'SUMMARIZER_PORT'],
-])('%s does not start on a taken %s', async (program, variable) => {
+])('%s does not start if the port in %s is occupied', async (program, variable) => {
   const taken = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void taken.close());
   await once(taken, 'listening');

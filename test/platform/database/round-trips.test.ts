@@ -97,7 +97,7 @@ test('the first of several statements is sent together with the begin of their t
   expect(await reading).toEqual([{ second: 2 }]);
 });
 
-test('a single read takes one write to the connection', async () => {
+test('a single read needs one write to the connection', async () => {
   const toServer = Number(new URL(relay.url).port);
   const writes = [
     vi.spyOn(Socket.prototype, '_write'),

@@ -157,7 +157,7 @@ describe('the answers of one owner', () => {
     await expect(refused).rejects.toThrow(UnprocessableError);
   });
 
-  test('keeps no answer that alone exceeds the bound, and drops no other for it', async () => {
+  test('keeps no single answer over the bound, and drops no other for it', async () => {
     const store = storeOf(SMALL);
     await send(store, 'ada', 'small');
     await send(store, 'ada', 'large', 100 * KIB);
@@ -176,7 +176,7 @@ describe('the answers of one owner', () => {
     expect(await states()).toEqual(['3 done', '3 dropped']);
   });
 
-  test('counts an answer that a run keeps twice once, and takes a freed key as empty', async () => {
+  test('counts an answer once that a run stores twice, and treats a freed key as empty', async () => {
     const store = storeOf(SMALL);
     const request = { caller: 'ada', route, key: 'k', requestHash: 'k' };
     const answer = { status: 200, headers: {}, body: 'x'.repeat(9 * KIB) };
@@ -201,7 +201,7 @@ describe('the answers of one owner', () => {
     expect(await sums()).toEqual({});
   });
 
-  test('forgets the sum of a deleted account', async () => {
+  test('removes the stored sum of a deleted account', async () => {
     const id = randomUUID();
     await owner(insertSql('users', { ...ROWS['users']?.(id, 1) }));
     await send(storeOf(SMALL), id, 'k');

@@ -80,7 +80,7 @@ test('answers 500 if metrics cannot be read, and logs the reason', async () => {
   expect(lines.join()).toContain('a process did not answer');
 });
 
-test('continues without, and names the variable, if the port is taken', async () => {
+test('continues without the listener, and names the variable, if the port is in use', async () => {
   const port = Number(new URL(await serve()).port);
   expect(await serve({ port })).toBe('');
   expect(lines.join()).toContain('set METRICS_PORT to a free address');

@@ -92,7 +92,7 @@ test("ends with the caller's signal", async () => {
   expect(await codeOf(posting)).toBe('stopped');
 });
 
-test('gives up 10 seconds after its admission', { timeout: 20_000 }, async () => {
+test('fails 10 seconds after its admission', { timeout: 20_000 }, async () => {
   answer = () => undefined;
   let isFreed = false;
   const admit = () => Promise.resolve(() => void (isFreed = true));

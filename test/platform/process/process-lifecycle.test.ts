@@ -20,7 +20,7 @@ test.each([
   ['ends in order', '', 0],
   ['ends in order when it reports a notice', `reportNotice('It is over.');`, 0],
   ['reports only its own failure', `throw new Error('It went wrong');`, 1],
-])('a process whose launcher is gone %s', async (_, last, code) => {
+])('a process whose launcher has ended %s', async (_, last, code) => {
   const program = ['--input-type=module', '--eval', programOf(last)];
   const child = spawn(process.execPath, program, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
   let said = '';

@@ -40,7 +40,7 @@ const ago = (ms: number) => new Date(Date.now() - ms);
 const MINUTE_MS = 60_000;
 
 describe('a signature', { tags: 'attack' }, () => {
-  test.each(['webhook', 'svix'] as const)('is read from headers %s-*', (prefix) => {
+  test.each(['webhook', 'svix'] as const)('a signature is read from headers %s-*', (prefix) => {
     expect(verify(signed({ prefix }))).toEqual({
       kind: 'video',
       eventId: 'msg_1',
@@ -48,7 +48,7 @@ describe('a signature', { tags: 'attack' }, () => {
     });
   });
 
-  test('is accepted by each secret in force, also as one of several', () => {
+  test('a signature is accepted by each valid secret, also as one of several', () => {
     expect(verify(signed({ by: older })).eventId).toBe('msg_1');
     const headers = signed();
     const wrong = signed({ by: foreign })['webhook-signature'] ?? '';
@@ -56,7 +56,7 @@ describe('a signature', { tags: 'attack' }, () => {
     expect(verify({ ...headers, 'webhook-signature': several }).eventId).toBe('msg_1');
   });
 
-  test('is accepted for five minutes', () => {
+  test('a signature is accepted for five minutes', () => {
     expect(verify(signed({ at: ago(4.9 * MINUTE_MS) })).eventId).toBe('msg_1');
     expect(verify(signed({ at: ago(-4.9 * MINUTE_MS) })).eventId).toBe('msg_1');
   });
@@ -91,19 +91,19 @@ describe('a signature', { tags: 'attack' }, () => {
       'split over both kinds of headers',
       { ...valid, 'svix-signature': valid['webhook-signature']!, 'webhook-signature': 'v1,AAAA' },
     ],
-  ])('is refused if it is %s', (_, headers) => {
+  ])('a signature is refused if it is %s', (_, headers) => {
     expect(() => verify(headers)).toThrow(new BadRequestError('Invalid signature'));
   });
 
-  test('is refused if the body is empty', () => {
+  test('a signature is refused if the body is empty', () => {
     expect(() => verify(signed(), '')).toThrow(new BadRequestError('Invalid signature'));
   });
 
-  test('does not let a body pass that is no JSON', () => {
+  test('a signature does not make a body pass that is not JSON', () => {
     expect(() => verify(signed({ body: '{"a' }), '{"a')).toThrow('The event is not valid JSON');
   });
 
-  test('cannot be checked without a secret, and the missing setting is named', () => {
+  test('a signature cannot be checked without a secret, and the missing setting is named', () => {
     const unset = new ProviderWebhook({
       kind: 'email',
       secrets: undefined,
@@ -115,7 +115,7 @@ describe('a signature', { tags: 'attack' }, () => {
 });
 
 describe('secrets', () => {
-  test('are one or two', () => {
+  test('one or two secrets can be configured', () => {
     expect(webhookSecrets.parse(secret)).toEqual([secret]);
     expect(webhookSecrets.parse(`${secret}, ${older}`)).toEqual([secret, older]);
   });
@@ -127,7 +127,7 @@ describe('secrets', () => {
     ['under 24 bytes', `whsec_${randomBytes(23).toString('base64')}`],
     ['no base64', `whsec_${'?'.repeat(32)}`],
     ['in the alphabet of addresses', `whsec_${'_-'.repeat(16)}`],
-  ])('are refused if they are %s', (_, value) => {
+  ])('secrets are refused if they are %s', (_, value) => {
     expect(webhookSecrets.safeParse(value).success).toBe(false);
   });
 });

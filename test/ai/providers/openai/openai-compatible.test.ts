@@ -43,7 +43,7 @@ describe('request', () => {
   });
 
   test.each([undefined, null, 'x', { include_usage: false, include_obfuscation: true }])(
-    "a stream requests the usage whatever the client's stream_options: %j",
+    "a stream requests the usage regardless of the client's stream_options: %j",
     (options) => {
       const body = bodyOf('openai', { ...REQUEST, stream: true, stream_options: options });
       expect(body.stream_options).toMatchObject({ include_usage: true });
@@ -232,13 +232,13 @@ describe('conversation', () => {
     ['', 'unknown'],
     [null, 'unknown'],
     ['n'.repeat(80), 'n'.repeat(64)],
-  ])('the name of an earlier call is sent in letters that servers take: %j', (name, expected) => {
+  ])('the name of an earlier call is sent in letters that servers accept: %j', (name, expected) => {
     const called = { ...calling('a'), tool_calls: [{ ...call, function: { name } }] };
     const [said] = sentTo('openai', OWN, called);
     expect(said.tool_calls[0].function).toEqual({ name: expected, arguments: '{}' });
   });
 
-  test('the name of a speaker is sent in letters that OpenAI takes', () => {
+  test('the name of a speaker is sent in letters that OpenAI accepts', () => {
     const [said] = sentTo('openai', OWN, { ...user, name: 'Ada <L.> of "X"' });
     expect(said.name).toBe('Ada_L._of_"X"');
   });
@@ -253,7 +253,7 @@ describe('conversation', () => {
     ]);
   });
 
-  test('an answer in any JSON is asked for, as OpenAI demands, unless a message does so', () => {
+  test('an answer in any JSON is requested in a message, as OpenAI requires, unless one already requests it', () => {
     const asked = { ...REQUEST, response_format: { type: 'json_object' } };
     const asking = { role: 'user', content: [{ type: 'text', text: 'JSON, please' }] };
     expect(bodyOf('openai', asked)).toEqual(asked);
@@ -380,7 +380,7 @@ describe('conversation', () => {
     ['gpt-5', { reasoning_effort: 'high' }],
     ['o4-mini', { reasoning_effort: 'high' }],
     ['gpt-4', { temperature: 0 }],
-  ])('%s is asked with tools and %j', (model, settings) => {
+  ])('a request to %s contains the tools and %j', (model, settings) => {
     const parameters = { type: 'object', properties: {} };
     const tools = [{ type: 'function', function: { name: 'f', parameters } }];
     const asked = { ...REQUEST, model, tools, reasoning_effort: 'high', temperature: 0 };
