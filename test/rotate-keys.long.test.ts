@@ -220,7 +220,7 @@ test('covers every column with sealed values', async () => {
   expect([...holding].sort()).toEqual(SEALED_COLUMNS.map(({ table }) => table).sort());
 });
 
-test('names every column whose name says that its values are sealed', async () => {
+test('covers every column whose name marks its values as sealed', async () => {
   const columns = await queryRows<{ name: string }>(
     database.ownerUrl,
     `SELECT table_name || '.' || column_name AS name FROM information_schema.columns

@@ -169,7 +169,7 @@ test.each([
   'startContainer',
   'sendHeartbeat',
 ] as const)(
-  "forty of one owner's agents that hang in %s hold up no step of anybody else",
+  "forty of one owner's agents that hang in %s delay no step of other owners",
   { tags: 'attack' },
   async (step) => {
     for (const agent of forty) void host.run(step, agent, true);
@@ -207,7 +207,7 @@ test.each([
 );
 
 test.each(['startContainer', 'startExisting'] as const)(
-  'no more agents start at a time than the host can bear; one that does nothing gives way: %s',
+  'no more agents start at a time than the host allows; a start without activity frees its place: %s',
   async (step) => {
     for (let index = 0; index < 6; index++) {
       void host.run(step, agentOf(`owner-${index}`, `hanging-${index}`));

@@ -6,7 +6,7 @@ import { runProgram } from '../support/run-program.js';
 
 const WAITING = `console.log('it waits'); setInterval(() => {}, 1000);`;
 
-test('names the result that does not come in time', async () => {
+test('names the result that does not arrive in time', async () => {
   await expect(within('an answer', 50, new Promise(() => undefined))).rejects.toThrow(
     'Waited 0.05 s for an answer',
   );

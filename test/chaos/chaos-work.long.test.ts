@@ -9,7 +9,7 @@ const WORKS = [
 ];
 
 test.runIf(canHaveOwnEngine).each(WORKS)(
-  'pays, mails and asks nothing twice and leaves nothing running after kills during work such as %s',
+  'pays, mails and sends nothing twice and leaves nothing running after kills during work such as %s',
   async (...kinds) => {
     const rounds = 2 * kinds.length;
     const given = ['--seed=24', `--kinds=${kinds.join(',')}`, `--rounds=${rounds}`];

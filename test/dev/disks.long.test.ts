@@ -123,18 +123,18 @@ describe('a clone on a limited disk', () => {
   const little = (megabytes: number) =>
     new RegExp(`has only \\d+ MB left: free ${megabytes} MB and retry\\.$`);
 
-  test('does not install a clone on a read-only disk, and says why', async (context) => {
+  test('does not install a clone on a read-only disk, and reports the reason', async (context) => {
     const disk = required(await onReadOnlyDisk(folder), context);
     expect(await lastSentence(place.start({}, disk, folder))).toBe(unwritable());
   });
 
-  test('does not build a clone on a read-only disk, and says why', async (context) => {
+  test('does not build a clone on a read-only disk, and reports the reason', async (context) => {
     await installed();
     const disk = required(await onReadOnlyDisk(folder), context);
     expect(await lastSentence(place.start({}, disk, folder))).toBe(unwritable());
   });
 
-  test('neither installs nor builds a clone on a disk with little room, and says why', async (context) => {
+  test('neither installs nor builds a clone on a disk with little room, and reports the reason', async (context) => {
     const disk = required(await onSmallDisk(folder), context);
     expect(await lastSentence(place.start({}, disk, folder))).toMatch(little(1000));
     await installed();

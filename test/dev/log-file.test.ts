@@ -32,7 +32,7 @@ test('a log that is too long is rotated while its program keeps writing', async 
   expect(await readFile(`${file}.1`, 'utf8')).toBe('x'.repeat(100));
 });
 
-test('a log that is short or missing is left alone', async () => {
+test('a log that is short or missing is not changed', async () => {
   bound(file);
   await writeFile(file, 'short');
   bound(file);

@@ -43,7 +43,7 @@ test('starts nothing after a service that failed', async () => {
   expect(started).not.toContain('api');
 });
 
-test('reads dollar signs as a container gets them, and knows which services are jobs', () => {
+test('reads dollar signs as a container gets them, and recognizes services that are jobs', () => {
   const services = servicesOf(PROJECT);
   expect(services.postgres?.command).toEqual(['sh', '-c', 'echo $(cat /run/secrets/a)']);
   expect([...jobsOf(services)]).toEqual(['migrate']);

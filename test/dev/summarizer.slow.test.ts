@@ -7,7 +7,7 @@ beforeEach(async () => {
 });
 afterEach(() => place.close());
 
-test('npm run summarizer serves the summarizer alone and ends cleanly with npm', async () => {
+test('npm run summarizer serves only the summarizer and ends cleanly with npm', async () => {
   const npm = place.startByNpm('summarizer');
   await npm.printed('The summarizer is at ');
   const [, url = ''] = /The summarizer is at (http:\S+)/.exec(npm.output) ?? [];

@@ -49,7 +49,7 @@ test('names an operator without money and addresses without a contract', async (
   }
 });
 
-test('names a node of another chain and a node that is away', async () => {
+test('names a node of another chain and an unreachable node', async () => {
   expect(await findingsOf({ CHAIN_RPC_URL: chain.rpcUrl, CHAIN_TESTNET: 'true' })).toEqual([
     'failure: The node of chain 42431 does not answer, or not for this chain (The node serves another ' +
       'chain): correct CHAIN_RPC_URL or CHAIN_TESTNET.',

@@ -72,7 +72,7 @@ test('warns of a newer schema, and names one that breaks older releases', async 
   );
 });
 
-test('names the role of the owner, and checks the schema all the same', async () => {
+test('names the role of the owner, and still checks the schema', async () => {
   const [role, schema] = await findingsOf(database.ownerUrl);
   expect(role).toMatch(/^failure database: The role "\w+" of DATABASE_URL owns the tables/);
   expect(schema).toBe('ok database: The schema is of this release.');
@@ -83,7 +83,7 @@ test('names a superuser', async () => {
   expect(role).toMatch(/^failure database: The role "\w+" of DATABASE_URL is a superuser/);
 });
 
-test('names a database that does not answer once', async () => {
+test('reports an unresponsive database once', async () => {
   const port = await freePort();
   expect(await findingsOf(`postgres://nobody@127.0.0.1:${port}/nothing`)).toEqual([
     expect.stringContaining(

@@ -40,14 +40,14 @@ async function findingsOf(env: Readonly<Record<string, string>> = {}): Promise<s
 
 const NONE_LEFT = 'failure: No host accepts another agent, see its lines.';
 
-test('accepts a host that takes agents', async () => {
+test('accepts a host that accepts agents', async () => {
   await report('one');
   expect(await findingsOf()).toEqual(['ok: Host one is ready; 0 of 2 places are occupied.']);
 });
 
 test('names a platform without a host', async () => {
   expect(await findingsOf()).toEqual([
-    'failure: No host takes another agent: start the worker of a Docker host.',
+    'failure: No host accepts another agent: start the worker of a Docker host.',
   ]);
 });
 
@@ -76,13 +76,13 @@ test('names a host whose rules of iptables cannot be set, with the reason', asyn
   ]);
 });
 
-test('warns of open networks that the operator wants', async () => {
+test('warns of networks that the operator left open', async () => {
   await report('one', { egress: { status: 'open', reason: 'AGENT_EGRESS=open', refuses: false } });
   expect((await findingsOf({ AGENT_EGRESS: 'open' })).at(-1)).toMatch(/^warning: Agents on host/);
   expect((await findingsOf()).at(-1)).toMatch(/^failure: Agents on host one reach private/);
 });
 
-test('names a platform on which every place is taken', async () => {
+test('names a platform on which every place is occupied', async () => {
   await report('one', { capacity: 0 });
   expect(await findingsOf()).toEqual([
     expect.stringMatching(/^warning: Host one is full: 0 of 0 places .* AGENT_PORT_RANGE/),

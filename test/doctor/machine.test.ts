@@ -44,7 +44,7 @@ test('names a machine without iptables', async () => {
   expect(await findingsOf(inMachine, { PATH })).toEqual([expect.stringMatching(/^ok: /)]);
 });
 
-test('only warns of missing iptables where an API process of production has no host beside it', async () => {
+test('only warns of missing iptables if an API process in production has no host on its machine', async () => {
   const AGENT_VERSIONS = `2026.9.6@sha256:${'0'.repeat(64)}`;
   const AGENT_EGRESS_IMAGE = `egress@sha256:${'0'.repeat(64)}`;
   const production = { NODE_ENV: 'production', AGENT_VERSIONS, AGENT_EGRESS_IMAGE };

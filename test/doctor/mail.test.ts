@@ -23,7 +23,7 @@ test('accepts a mail server and sends nothing, and names a refused sign-in witho
   expect(refused).not.toContain('not-this-one');
 });
 
-test('names a mail server that is away, and one that never answers', async () => {
+test('names an unreachable mail server, and one that never answers', async () => {
   const silent = createServer((socket) => void socket.on('error', () => undefined));
   silent.listen(0, '127.0.0.1');
   await once(silent, 'listening');

@@ -58,14 +58,14 @@ test.each(PORTS)('names a port that another program has, and its setting %s', as
   );
 });
 
-test('names the taken address of each setting that is an address', async () => {
+test('names the occupied address of each setting that is an address', async () => {
   for (const name of ['WORKER_METRICS_LISTEN', 'PAYMENTS_METRICS_LISTEN', 'HOST_LISTEN']) {
     const [fault] = await findingsOf(false, { [name]: `127.0.0.1:${await portOf(other())}` });
     expect(fault).toContain(`set ${name} to a free port`);
   }
 });
 
-test('accepts ports of a running platform, and no taken port while none runs', async () => {
+test('accepts ports of a running platform, and no occupied port while none runs', async () => {
   const api = createServer((_, response) => void response.setHeader('X-Request-Id', '1').end());
   const metrics = createServer((_, response) => void response.end('# TYPE x\ntemporal_x 1\n'));
   const taken = {

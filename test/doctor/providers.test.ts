@@ -39,7 +39,7 @@ test('names a refused key and a provider that does not answer', async () => {
   expect(findings).toContain('ok: The default model is openai/llama3.2:latest.');
 });
 
-test('says what to set if no model is available', async () => {
+test('names the setting to set if no model is available', async () => {
   expect(await findingsOf({})).toEqual([
     expect.stringMatching(/^failure: No AI model is available: Set OPENAI_API_KEY/),
   ]);

@@ -35,7 +35,7 @@ test('names the wrong entry in the file of models', async () => {
   ]);
 });
 
-test('warns of variables that one process alone may have', async () => {
+test('warns of variables that only one process may have', async () => {
   const findings = await findingsOf({ ...VALID, DATABASE_OWNER_URL: 'postgres://owner@db/aps' });
   expect(findings).toMatchObject([
     { status: 'ok' },

@@ -118,7 +118,7 @@ interface Swarm {
   readonly result: string | null;
 }
 
-test('a task and a swarm are accepted while Temporal is away for a minute, and OpenClaw answers both', async () => {
+test('a task and a swarm are accepted while Temporal is unavailable for a minute, and OpenClaw answers both', async () => {
   const temporal = (await platform.place.processes()).find(({ name }) => name === 'temporal');
   if (!temporal) throw new Error('Temporal does not run');
   const goOn = await stopWhereItIs(temporal.pid);

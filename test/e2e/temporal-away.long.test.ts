@@ -70,7 +70,7 @@ async function buyer(): Promise<{ readonly id: string; readonly web: Client }> {
   return { id, web: signedIn };
 }
 
-test('events and messages are accepted while Temporal is away for a minute, and done afterwards', async () => {
+test('events and messages are accepted while Temporal is unavailable for a minute, and processed afterwards', async () => {
   const { id, web } = await buyer();
   const credits = async () =>
     (await balanceOf(database.asPlatform(), creditsOf(id), 'usd')).balance;

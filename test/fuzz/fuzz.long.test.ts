@@ -120,7 +120,7 @@ beforeAll(async () => {
 afterAll(() => site?.close());
 
 test(
-  "no listener breaks, shows another user's data, or gives an undeclared answer",
+  "no listener breaks, shows another user's data, or sends an undeclared answer",
   async () => {
     const end = performance.now() + MINUTES * 60_000;
     const unlucky = (neverDone: readonly string[]) =>

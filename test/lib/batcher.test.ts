@@ -32,7 +32,7 @@ test('starts the first batch at once and batches items that arrive while it runs
   expect(await Promise.all(results)).toEqual(['did 1', 'did 2', 'did 3']);
 });
 
-test('returns each result to its item, whatever the order of arrival', async () => {
+test('returns each result to its item, regardless of the order of arrival', async () => {
   const batcher = new Batcher<number, number>(async (items) => {
     await Promise.resolve();
     return items.map((item) => item * 2);

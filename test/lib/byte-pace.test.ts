@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { expect, test, vi } from 'vitest';
 import { BytePace, pipePaced } from '../../src/lib/byte-pace.js';
 
-test('admits one second at once, then waits for what was sent too early', () => {
+test('admits the bytes of one second immediately, then waits for what was sent too early', () => {
   let now = 0;
   const pace = new BytePace(1_000, () => now);
   expect(pace.take(1_000)).toBe(0);

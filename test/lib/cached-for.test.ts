@@ -12,7 +12,7 @@ function asking() {
   return { ask, open, wait: (ms: number) => (now += ms) };
 }
 
-test('shares one request among concurrent callers, however long it takes', async () => {
+test('shares one request of any duration among concurrent callers', async () => {
   const { ask, open, wait } = asking();
   const answers = [ask(), ask()];
   wait(60_000);

@@ -59,7 +59,7 @@ test('runs no more at a time than its bound, and all in the end', async () => {
   expect(calls.limiter.state).toEqual({ running: 0, waiting: 0 });
 });
 
-test('gives one owner no more slots than its share, even when the others are free', async () => {
+test('grants one owner no more slots than its share, even when the others are free', async () => {
   const calls = new Calls({ atOnce: 8, perOwner: 2 });
   for (const name of names('hanging', 40)) void calls.add(name, { owner: 'one' });
   await settled();
@@ -74,7 +74,7 @@ test('keeps half of the slots free of one owner whose forty calls hang', async (
   expect(calls.begun).toEqual(['hanging0', 'hanging1', 'other']);
 });
 
-test('alternates between owners, however much each of them wants', async () => {
+test('alternates between owners, regardless of their numbers of calls', async () => {
   const calls = new Calls({ atOnce: 1 });
   for (const name of names('a', 3)) void calls.add(name, { owner: 'a' });
   for (const name of names('b', 2)) void calls.add(name, { owner: 'b' });
@@ -94,7 +94,7 @@ test('runs urgent calls first, and leaves every fourth slot to the others', asyn
   ]);
 });
 
-test('forgets a caller that gives up waiting, and lets running work keep its slot', async () => {
+test('forgets a caller that stops waiting, and keeps the slot of running work', async () => {
   const calls = new Calls({ atOnce: 1 });
   const leaving = new AbortController();
   void calls.add('first', { owner: 'a', signal: leaving.signal });
@@ -107,7 +107,7 @@ test('forgets a caller that gives up waiting, and lets running work keep its slo
   expect(calls.begun).toEqual(['first', 'third']);
 });
 
-test('counts a slot once that is released early and twice', async () => {
+test('counts a slot once that is released twice', async () => {
   const limiter = new FairLimiter({ atOnce: 1 });
   const begun: string[] = [];
   let finish: () => void = () => undefined;
@@ -142,7 +142,7 @@ test('limits each key by itself when only owners are bounded, first come first s
   expect(calls.limiter.state).toEqual({ running: 0, waiting: 0 });
 });
 
-test('runs nothing whose signal has aborted', async () => {
+test('runs no work whose signal has aborted', async () => {
   const limiter = new FairLimiter({ atOnce: 1 });
   const signal = AbortSignal.abort(new Error('left'));
   await expect(limiter.acquire({ owner: 'a', signal })).rejects.toThrow('left');
@@ -191,7 +191,7 @@ test(
   },
 );
 
-test('works of one key run one after the other, also after a failure', async () => {
+test('jobs of one key run one after the other, also after a failure', async () => {
   const turns = new FairLimiter({ atOnce: Infinity, perOwner: 1 });
   const ran: string[] = [];
   const work = (name: string) => async () => {
@@ -208,7 +208,7 @@ test('works of one key run one after the other, also after a failure', async () 
   expect(ran).toEqual(['a', 'b', 'c'].flatMap((name) => [`${name} begins`, `${name} ends`]));
 });
 
-test('works of different keys run at once', async () => {
+test('jobs of different keys run concurrently', async () => {
   const turns = new FairLimiter({ atOnce: Infinity, perOwner: 1 });
   let end = () => {};
   const first = turns.run({ owner: 'a' }, () => new Promise<void>((resolve) => (end = resolve)));

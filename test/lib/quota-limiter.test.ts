@@ -36,7 +36,7 @@ test('keeps a reserve for owners that hold little', { tags: 'attack' }, () => {
   expect(quota.tryTake('other')).toBeUndefined();
 });
 
-test('takes amounts above one and gives them back whole', () => {
+test('reserves amounts above one and releases them completely', () => {
   const quota = new QuotaLimiter({ perOwner: 10 });
   const release = quota.take('one', 8);
   expect(quota.tryTake('one', 3)).toBeUndefined();

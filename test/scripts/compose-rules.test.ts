@@ -128,12 +128,12 @@ test.each<[service: keyof typeof project.services, change: object, fault: string
   [
     'api',
     { secrets: [{ source: 'internal_api_key' }, { source: 'operator_private_key' }] },
-    'api has the secret operator_private_key, which payments alone may have',
+    'api has the secret operator_private_key, which only payments may have',
   ],
   [
     'api',
     { secrets: [{ source: 'internal_api_key' }, { source: 'radio_tls' }] },
-    'api has the secret radio_tls, which haproxy alone may have',
+    'api has the secret radio_tls, which only haproxy may have',
   ],
   ['summarizer', { secrets: [{ source: 'redis_url' }] }, 'summarizer has another secret than'],
   ['summarizer', { networks: { data: null } }, 'summarizer has another secret than'],
@@ -179,7 +179,7 @@ test('names variables in the wrong file, and those that no file has', () => {
     '.env has TOKEN',
   ]);
   expect(variableFaults(compose, '', 'DOMAIN=\nOTHER=\n')).toEqual([
-    '.env.example has OTHER, which nothing requires',
+    '.env.example has OTHER, which no service requires',
     'A_VERSION is neither in .env nor required: write ${A_VERSION:?…}',
   ]);
   expect(variableFaults(compose, 'A_VERSION=1.0\n', '')).toEqual(['.env.example lacks DOMAIN']);

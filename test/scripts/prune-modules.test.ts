@@ -18,7 +18,7 @@ const ARCH = process.arch === 'x64' ? 'x86_64' : 'aarch64';
 const RUST = process.platform === 'darwin' ? `${ARCH}-apple-darwin` : `${ARCH}-unknown-linux-gnu`;
 const RELEASES = ['@temporalio', 'core-bridge', 'releases'];
 
-test('keeps the native modules of this platform alone', async () => {
+test('keeps only the native modules of this platform', async () => {
   const own = `${process.platform}-${process.arch}`;
   for (const build of [own, 'win32-x64', 'sunos-x64']) await make('bcrypt', 'prebuilds', build);
   for (const build of [RUST, 'x86_64-pc-windows-msvc', 'riscv64-unknown-linux-gnu']) {

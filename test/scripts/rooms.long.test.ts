@@ -93,7 +93,7 @@ describe('violations of the import rules', () => {
   });
   const of = (rule: string) => found.filter((each) => each.startsWith(`${rule}:`));
 
-  test('finds import cycles, even of types alone', () => {
+  test('finds import cycles, even of only types', () => {
     expect(of('no-circles')).toEqual([expect.stringContaining('src/lib/')]);
   });
 
@@ -108,7 +108,7 @@ describe('violations of the import rules', () => {
     expect(of('known-layers')).toEqual(['known-layers: src/newsstand.ts > src/news/feed.ts']);
   });
 
-  test('finds imports across module boundaries, even of types alone', () => {
+  test('finds imports across module boundaries, even of only types', () => {
     expect(found.filter((each) => each.startsWith('rooms-of-')).sort()).toEqual([
       'rooms-of-activities: activities/heartbeats.ts > temporal/schedules.ts',
       'rooms-of-api: api/koa.ts > worker/main.ts',

@@ -19,7 +19,7 @@ const read = async (name: string) => (await readFile(path.join(folder, name), 'u
 /** The script refuses other users, because containers could not read their files. */
 const asReader = test.runIf([0, 1000].includes(process.getuid?.() ?? -1));
 
-asReader('makes every secret of the examples, readable for one user alone', async () => {
+asReader('makes every secret of the examples, readable only for one user', async () => {
   const output = await init();
   const names = await readdir(folder);
   const examples = await readdir(path.join(projectRoot, 'deploy', 'secrets.example'));

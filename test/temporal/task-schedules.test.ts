@@ -174,7 +174,7 @@ test('pauses a task whose schedule Temporal refuses, and follows the others', as
   });
 });
 
-test('asks the agent when a schedule is due, and stores the answer', async () => {
+test('sends the task to the agent when a schedule is due, and stores the answer', async () => {
   const { id } = await create();
   await follow();
   await handle(id).trigger();

@@ -33,7 +33,7 @@ test('names a namespace that does not exist, with the command that creates it', 
   ]);
 });
 
-test('names a Temporal that is away', async () => {
+test('names an unreachable Temporal', async () => {
   const address = `127.0.0.1:${await freePort()}`;
   expect(await findingsOf(address, 'default')).toEqual([
     `failure: Temporal does not answer at ${address}: start it, or correct TEMPORAL_ADDRESS.`,

@@ -10,7 +10,7 @@ afterEach(() => {
   disable.mockClear();
 });
 
-test('gives calls a deadline', async () => {
+test('sets a deadline for calls', async () => {
   const before = Date.now();
   const deadline = await withDeadline(connection, 5_000, () =>
     Promise.resolve(Number(storage.getStore()?.deadline)),

@@ -121,14 +121,14 @@ describe('shares', () => {
     }
   });
 
-  test('gives the rest to the largest remainders, and to the first of equal ones', () => {
+  test('assigns the rest to the largest remainders, and to the first of equal ones', () => {
     expect(allocateByShares(1n, [500_000n, 500_000n])).toEqual([1n, 0n]);
     expect(allocateByShares(2n, [333_333n, 333_333n, 333_334n])).toEqual([1n, 0n, 1n]);
     expect(allocateByShares(10n, [333_333n, 333_333n, 333_334n])).toEqual([3n, 3n, 4n]);
     expect(allocateByShares(1n, [0n, 400_000n, 600_000n])).toEqual([0n, 0n, 1n]);
   });
 
-  test('deals the same shares every time', () => {
+  test('calculates the same shares every time', () => {
     const shares = someShares(50);
     expect(allocateByShares(12_345_678n, shares)).toEqual(allocateByShares(12_345_678n, shares));
   });

@@ -36,7 +36,7 @@ async function gateOfOneAway() {
   };
 }
 
-test('a worker takes no workflow task while its database is unreachable', async () => {
+test('a worker polls no workflow task while its database is unreachable', async () => {
   const { client, connection, namespace } = temporal;
   const { comesBack, end, gate, lines } = await gateOfOneAway();
   expect(new GatedSlots(gate, 1).tryReserveSlot()).toBeNull();
@@ -65,12 +65,12 @@ test('a worker takes no workflow task while its database is unreachable', async 
   });
   await end();
   expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
-    'no database: this worker takes no workflows',
-    'the database is available again: this worker takes workflows again',
+    'no database: this worker polls no workflows',
+    'the database is available again: this worker polls workflows again',
   ]);
 });
 
-test('a worker takes no activity task while its database is unreachable', async () => {
+test('a worker polls no activity task while its database is unreachable', async () => {
   const { client, connection, namespace } = temporal;
   const taskQueue = 'gated-activities';
   const { comesBack, end, gate } = await gateOfOneAway();

@@ -72,7 +72,7 @@ test('exports hosts by status, and the ages of the oldest operations', async () 
   expect(values['aps_operation_oldest_seconds{state="running"}']).toBeCloseTo(2_000, -1.5);
 });
 
-test('exports no figure of a database that is away', async () => {
+test('exports no figure of an unreachable database', async () => {
   const away = new Database('postgres://nobody@127.0.0.1:1/nothing');
   const registry = new Registry();
   exportPlatform(registry, away);

@@ -81,7 +81,7 @@ const hasSchedule = (id: string) =>
 
 const hosts = () => queryRows(database.ownerUrl, 'SELECT id FROM hosts');
 
-test('a worker for workflows alone polls the platform queue and stands beside no host', async () => {
+test('a worker only for workflows polls the platform queue and serves no host', async () => {
   await startWorker('workflows');
   await expect.poll(polls, { timeout: 30_000 }).toBe(true);
   await expect.poll(() => hasSchedule('roll-up-usage')).toBe(true);
@@ -89,7 +89,7 @@ test('a worker for workflows alone polls the platform queue and stands beside no
   expect(await hosts()).toEqual([]);
 });
 
-test('a worker for its host alone reports the host and polls no platform queue', async () => {
+test('a worker only for its host reports the host and polls no platform queue', async () => {
   await startWorker('host');
   await expect.poll(() => hasSchedule(reconcileHostId('local'))).toBe(true);
   expect(await hosts()).toEqual([{ id: 'local' }]);

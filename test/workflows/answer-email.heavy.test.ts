@@ -132,7 +132,7 @@ test('an answer that is never acknowledged is given up within the day of its key
   expect(hours).toBeLessThan(23);
 });
 
-test('a mail that the provider does not return for hours fails, and nobody is asked', async () => {
+test('a mail that the provider does not return for hours fails, and no question is sent', async () => {
   site.resend.fault = (response) => {
     say(response, 503, {});
     return true;
@@ -192,7 +192,7 @@ test('a mail does not wait for a stopped agent', async () => {
   expect(attempts).toBe(1);
 });
 
-test('a forged mail asks nobody', async () => {
+test('a forged mail leads to no question', async () => {
   const id = await delivered({ headers: {} });
   expect((await run(id)).result).toBe('refused');
   expect([gateway.asked, posts()]).toEqual([[], []]);
@@ -217,7 +217,7 @@ test('the history has no text, address or key', async () => {
   }
 });
 
-test('a turn whose host does not take it in time is skipped', async () => {
+test('a turn that its host does not accept in time is skipped', async () => {
   bundle = await bundleWorkflows({ shortTimeouts: true });
   const id = await delivered();
   expect((await run(id, { isHostAway: true })).result).toBe('skipped');

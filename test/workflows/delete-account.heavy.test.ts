@@ -58,7 +58,7 @@ const away = () => {
 describe('deletion of an account', () => {
   withLab();
 
-  test('leaves each area in turn, then erases the account', async () => {
+  test('clears each area in turn, then erases the account', async () => {
     const steps = new Steps();
     await deleteAccount(lab.environment, bundle, userId, steps);
     expect(steps.done).toEqual(STEPS);

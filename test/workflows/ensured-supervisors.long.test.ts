@@ -39,7 +39,7 @@ const handleOf = ({ ref }: FakeAgent) =>
   lab.environment.client.workflow.getHandle(superviseAgentId(ref.agentId));
 const runOf = async (agent: FakeAgent) => (await handleOf(agent).describe()).runId;
 
-test('a supervisor that makes progress is left alone, without new events', async () => {
+test('a supervisor that makes progress is not touched, without new events', async () => {
   const agent = lab.agent();
   const supervisor = await lab.supervise(agent);
   await agent.reached('watchHealth');

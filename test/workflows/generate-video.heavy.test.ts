@@ -37,7 +37,7 @@ test('a video without a webhook is read every 30 seconds until it has ended', as
   expect(Math.round((last - first) / 1_000)).toBeCloseTo(90, -1);
 });
 
-test('a video that takes longer than its time is cancelled at the provider', async () => {
+test('a video that exceeds its time limit is cancelled at the provider', async () => {
   const video = new VideoRun();
   // Each reading replays the run: the 30 minutes of the row would take 20 s of CPU.
   video.leftMs = 3 * 60_000;
@@ -112,7 +112,7 @@ test('a video whose request was refused is not read', async () => {
   expect(video.made).toEqual(['request', 'settle']);
 });
 
-test('a provider that is away for a while is read again', async () => {
+test('a temporarily unavailable provider is read again', async () => {
   const video = new VideoRun();
   video.check = (reading) => (reading < 3 ? REFUSED() : Promise.resolve('succeeded'));
   await run(video);

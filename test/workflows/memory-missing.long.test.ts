@@ -32,7 +32,7 @@ const made = ({ steps }: FakeAgent) =>
   steps.filter((step) => /^(createVolume|makeVolume|createContainer|startContainer)$/.test(step));
 
 describe('agent with missing memory', () => {
-  test.each(NEEDING)('a %s fails, and the agent is left alone', async (kind) => {
+  test.each(NEEDING)('a %s fails, and the agent is not repaired', async (kind) => {
     const agent = forgetful();
     const supervisor = await lab.supervise(agent, { watchdog: RUNNING });
     // The last check still sees the agent healthy.

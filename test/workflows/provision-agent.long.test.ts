@@ -181,7 +181,7 @@ describe('port or subnet in use', () => {
     expect(agent.steps.filter((step) => step === 'createNetwork')).toHaveLength(2);
   });
 
-  test('gives up after 20 ports and rolls everything back', async () => {
+  test('fails after 20 ports and rolls everything back', async () => {
     const agent = lab.agent().on('startContainer', refuse('PortTakenError'));
     const failure = await provisioningFailure(agent);
 

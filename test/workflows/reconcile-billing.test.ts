@@ -33,7 +33,7 @@ test('a brief database outage does not end a pass', async () => {
   expect(result).toEqual(READ);
 });
 
-test('an event waits for the processor, which is away for hours', async () => {
+test('an event waits for the processor, which is unavailable for hours', async () => {
   const began = await lab.environment.currentTimeMs();
   let failures = 40;
   const { result } = await processorEventPass(lab.environment, bundle, {

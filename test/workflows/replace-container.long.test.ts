@@ -71,7 +71,7 @@ function failOnce(agent: FakeAgent, step: Step): FakeAgent {
 
 describe('replacement of a container', () => {
   test.each(KINDS)(
-    'a replacement by %s of a running agent takes its steps in order',
+    'a replacement by %s of a running agent runs its steps in order',
     async (kind) => {
       const agent = lab.agent();
       const supervisor = await lab.supervise(agent);

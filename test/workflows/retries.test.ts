@@ -40,7 +40,7 @@ test.each(['endlessDockerCall', 'endlessAgentStart', 'observation', 'healthWatch
   },
 );
 
-test('a killed worker holds up a step that is retried for two minutes at most', () => {
+test('a killed worker delays a retried step by at most two minutes', () => {
   const options: [string, object][] = Object.entries(retries);
   const held = options.flatMap(([name, each]) => {
     const { heartbeatTimeout, retry, startToCloseTimeout }: ActivityOptions = each;

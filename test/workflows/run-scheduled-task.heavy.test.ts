@@ -62,7 +62,7 @@ const FAILED = { kind: 'failed', reason: 'no answer' } as const;
 const rows = () =>
   query('SELECT id, status, error FROM scheduled_task_runs WHERE task_id = $taskId', input);
 
-test('stores the run under the id of the workflow before it asks the agent', async () => {
+test('stores the run under the id of the workflow before the task is sent to the agent', async () => {
   const stored: unknown[] = [];
   const { result, workflowId } = await run(async (ref) => {
     stored.push(...(await rows()));
@@ -85,7 +85,7 @@ test('pauses the task after ten failures, and runs no more', async () => {
   expect(await rows()).toHaveLength(10);
 });
 
-test('repeats a turn that could not be stored, and asks for it under the same id', async () => {
+test('repeats a turn that could not be stored, under the same id', async () => {
   const asked: string[] = [];
   const { result, workflowId } = await run(async (ref) => {
     asked.push(ref.id);
@@ -122,7 +122,7 @@ test(
   },
 );
 
-test('skips a run whose host does not take it in time', async () => {
+test('skips a run that its host does not accept in time', async () => {
   bundle = await bundleWorkflows({ shortTimeouts: true });
   const { result, workflowId } = await run();
   expect(result).toBe('skipped');

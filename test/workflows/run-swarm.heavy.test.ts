@@ -13,7 +13,7 @@ afterAll(() => lab?.close());
 
 const run = (swarm: SwarmRun) => swarm.run(lab.environment, bundle);
 
-test('a parallel swarm asks eight members at a time, and then its coordinator', async () => {
+test('a parallel swarm sends its question to eight members at a time, and then to its coordinator', async () => {
   const swarm = new SwarmRun({ strategy: 'parallel', members: 20 });
   let waiting = 0;
   let free: () => void = () => undefined;
@@ -30,14 +30,14 @@ test('a parallel swarm asks eight members at a time, and then its coordinator', 
   expect(swarm.made.slice(20)).toEqual(['1/merge', 'settle 1']);
 });
 
-test('a parallel swarm without an answer does not ask its coordinator', async () => {
+test('a parallel swarm without an answer sends no question to its coordinator', async () => {
   const swarm = new SwarmRun({ strategy: 'parallel', members: 2 });
   swarm.ask = () => Promise.resolve('skipped');
   await run(swarm);
   expect(swarm.made.toSorted()).toEqual(['1/0', '1/1', 'settle 1']);
 });
 
-test('a sequential swarm asks one after the other, and nobody after a failure', async () => {
+test('a sequential swarm sends its question to one member after the other, and stops after a failure', async () => {
   const swarm = new SwarmRun({ strategy: 'sequential', members: 4 });
   swarm.ask = ({ id }) => Promise.resolve(id === '1/2' ? 'failed' : 'answered');
   await run(swarm);
@@ -45,7 +45,7 @@ test('a sequential swarm asks one after the other, and nobody after a failure', 
 });
 
 test.each(['parallel', 'sequential'] as const)(
-  'a cancelled %s swarm asks nobody after the turns in progress',
+  'a cancelled %s swarm sends no question after the turns in progress',
   async (strategy) => {
     const swarm = new SwarmRun({ strategy, members: 20 });
     let isCancelled = false;
@@ -77,7 +77,7 @@ test('a cancellation of an earlier round does not end the next', async () => {
   expect(swarm.made).toEqual(['1/0', 'settle 1', '2/0', '2/1', 'settle 2']);
 });
 
-test('a turn that fails ten times is repeated, and its members are asked in order', async () => {
+test('a turn that fails ten times is repeated, and its members get the question in order', async () => {
   const swarm = new SwarmRun({ strategy: 'sequential', members: 2 });
   let attempts = 0;
   swarm.ask = () =>
@@ -86,7 +86,7 @@ test('a turn that fails ten times is repeated, and its members are asked in orde
   expect([...new Set(swarm.made)]).toEqual(['1/0', '1/1', 'settle 1']);
 });
 
-test('a turn that the host refuses ends as lost, and the others are asked', async () => {
+test('a turn that the host refuses ends as lost, and the others continue', async () => {
   const swarm = new SwarmRun({ strategy: 'parallel', members: 2 });
   swarm.ask = ({ id }) =>
     id === '1/0'
@@ -101,7 +101,7 @@ test.each([
   ['parallel', ['1/0', 'lost 1/1', '1/merge', 'settle 1']],
   ['sequential', ['1/0', 'lost 1/1', 'settle 1']],
 ] as const)(
-  'a member of a %s swarm whose host is away is not asked after ten minutes',
+  'a member of a %s swarm whose host is unreachable gets no question after ten minutes',
   async (strategy, made) => {
     const swarm = new SwarmRun({ strategy, members: 2, away: 1 });
     const running = run(swarm);

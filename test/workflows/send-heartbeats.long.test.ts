@@ -48,7 +48,7 @@ test('a heartbeat skips agents on hosts without a responding worker and reaches 
   expect(count).toEqual({ answered: 3, skipped: 0, failed: 6 });
 });
 
-test('a heartbeat that is disabled, or that has no agents, calls nobody', async () => {
+test('a heartbeat that is disabled, or that has no agents, makes no call', async () => {
   heartbeats.wanted = false;
   heartbeats.agents = heartbeats.newAgents(3);
   const none = { answered: 0, skipped: 0, failed: 0 };

@@ -62,7 +62,7 @@ test('a repair by the host is recorded with its own time and the agent is watche
   expect(agent.containerSteps.filter((step) => step === 'killGateway')).toHaveLength(1);
 });
 
-test('an agent that its host gave up on stays down until an operator starts it', async () => {
+test('an agent whose local repair was abandoned stays down until an operator starts it', async () => {
   const agent = lab.agent();
   const supervisor = await lab.supervise(agent);
   await agent.reached('watchHealth');

@@ -36,7 +36,7 @@ describe('a supervisor that is created again', () => {
     expect(agent.containerSteps).toEqual([]);
   });
 
-  test('a new supervisor leaves an agent in a crash loop alone', async () => {
+  test('a new supervisor does not repair an agent in a crash loop', async () => {
     const agent = lab.agent();
     agent.memory = { ...RUNNING, state: 'crash_loop' };
     agent.health = 'stopped';
@@ -187,7 +187,7 @@ describe('a supervisor', () => {
     expect(agent.containerSteps).toEqual([]);
   });
 
-  test('a supervisor rereads the desired state when it is asked to check', async () => {
+  test('a supervisor rereads the desired state when a check is requested', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent);
     await agent.reached('watchHealth');

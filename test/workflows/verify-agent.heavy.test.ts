@@ -60,7 +60,7 @@ async function secondsOf(workflowId: string): Promise<number> {
   return (Number(closeTime) - startTime.getTime()) / 1_000;
 }
 
-test('a verification is measured, signed and put in force, in this order', async () => {
+test('a verification is measured, signed and made current, in this order', async () => {
   const calls = new Calls('a');
   const { records, signing: payments } = calls;
   const parts = { records, payments, host: calls.measuring() };
@@ -73,7 +73,7 @@ test('a run without an open verification ends at once', async () => {
   expect(await verificationRun(lab.environment, bundle, { records })).toMatchObject({ result: 0 });
 });
 
-test('a verification is in force without an attestation 10 s after the process of payments is away', async () => {
+test('a verification becomes current without an attestation after 10 s without the payments process', async () => {
   const calls = new Calls('a');
   const parts = { records: calls.records, host: calls.measuring() };
   const { result, workflowId } = await verificationRun(lab.environment, bundle, parts);
@@ -114,7 +114,7 @@ test('a verification fails after 20 s without its host', async () => {
   expect(seconds).toBeLessThan(25);
 });
 
-test('a verification of an agent that is gone fails at once', async () => {
+test('a verification of a removed agent fails at once', async () => {
   const calls = new Calls('a');
   const gone = () =>
     Promise.reject(ApplicationFailure.nonRetryable('The agent no longer exists', 'AgentGoneError'));
@@ -137,7 +137,7 @@ test('a measurement is repeated while Docker does not answer', async () => {
   expect(calls.made).toEqual(['measure a', 'sign a', 'finish a']);
 });
 
-test('a verification that was cancelled is neither signed nor put in force, and its successor follows', async () => {
+test('a verification that was cancelled is neither signed nor made current, and the next one runs', async () => {
   const calls = new Calls('a', 'b');
   const [cancelled, open] = [calls.measuring(false), calls.measuring()];
   const host = {

@@ -197,7 +197,7 @@ describe('a missing memory', () => {
     Object.assign(agent, { health: 'stopped', death: 'gone' });
   };
 
-  test('a missing memory is reported after one check, and the agent is left alone', async () => {
+  test('a missing memory is reported after one check, and the agent is not repaired', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     lose(agent);

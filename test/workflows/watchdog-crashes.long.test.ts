@@ -49,7 +49,7 @@ describe('an agent that starts', () => {
 });
 
 describe('a container that ended', () => {
-  test('an end counts as out of memory if the container says so, whatever was reported', async () => {
+  test('an end counts as out of memory if the container states that, regardless of the reported event', async () => {
     const agent = lab.agent();
     const supervisor = await watched(lab, agent);
     agent.death = 'oom';

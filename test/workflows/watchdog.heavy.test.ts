@@ -144,7 +144,7 @@ describe('a container that ended', () => {
 });
 
 describe('a crash loop', () => {
-  test('a third crash within the window makes a crash loop, which is left alone', async () => {
+  test('a third crash within the window makes a crash loop, which is not repaired', async () => {
     const agent = lab.agent();
     const at = await now();
     const supervisor = await watched(lab, agent, { crashes: [at - 200_000, at - 100_000] });

@@ -104,7 +104,7 @@ describe('requests without operator rights', () => {
     ['somebody unknown', () => ({ ...internal, 'x-user-id': 'x' }), ['400 agentId required']],
     ['an address', () => ({ ...internal, 'x-user-email': 'x@y.z' }), ['400 agentId required']],
     [
-      'a user who says to be an admin',
+      'a user who claims to be an admin',
       () => ({
         ...internal,
         'x-user-id': bob.id,

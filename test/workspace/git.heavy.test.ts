@@ -103,7 +103,7 @@ test.each([
   [' 1700000000', '2024-01-02T03:04:05+02:00'],
   [' 99999999999999 +0000', '2024-01-02T03:04:05+02:00'],
   [' 18446744073709551616 +0000', '2024-01-02T03:04:05+02:00'],
-])("log gives a date that exists for the author's date %j", async (date, shown) => {
+])("log returns a date that exists for the author's date %j", async (date, shown) => {
   await repository();
   const committed = ' 1704157445 +0200';
   expect(await dateOfCommit(date, committed)).toBe(shown);

@@ -83,7 +83,7 @@ const isRefused = (given: string) => {
 };
 
 describe('appending', () => {
-  test('makes a missing file and its folders, and keeps what is there', async () => {
+  test('creates a missing file and its folders, and keeps existing content', async () => {
     const first = await at.workspace.append('memory/a/day.md', 'größe\n');
     expect(first).toMatchObject({
       path: 'memory/a/day.md',
@@ -158,7 +158,7 @@ describe('etags', () => {
     expect(done).toHaveLength(1);
   });
 
-  test('appends and replacements of one file take turns', async () => {
+  test('appends and replacements of one file run one after the other', async () => {
     const { etag } = await at.workspace.append('MEMORY.md', 'one');
     const [replaced] = await Promise.allSettled([
       at.workspace.write('MEMORY.md', 'two', { etag }),
@@ -211,7 +211,7 @@ describe('listing', () => {
     expect(files).toMatchObject([{ path: 'memory/large.md', size: MB + 1, etag: null }]);
   });
 
-  test('lists 1,000 files and says that some are missing', { tags: 'attack' }, async () => {
+  test('lists 1,000 files and reports that some are missing', { tags: 'attack' }, async () => {
     await mkdir(path.join(at.path, 'memory'));
     const names = Array.from({ length: 1_001 }, (_, each) => `${String(each).padStart(4, '0')}.md`);
     await Promise.all(names.map((name) => writeFile(path.join(at.path, 'memory', name), name)));
@@ -220,7 +220,7 @@ describe('listing', () => {
   });
 
   test(
-    'follows folders for 16 levels and says that some are missing',
+    'follows folders for 16 levels and reports that some are missing',
     { tags: 'attack' },
     async () => {
       const deep = (levels: number) => `memory/${'a/'.repeat(levels)}day.md`;
@@ -246,7 +246,7 @@ describe('searching', () => {
     ]);
   });
 
-  test('takes the text as it is, not as a pattern', async () => {
+  test('finds the literal text, not a pattern', async () => {
     await at.put('MEMORY.md', 'price (a.b)*\nprice axb');
     expect(await at.workspace.findInMemory('(a.b)*')).toMatchObject([{ line: 1 }]);
   });
@@ -259,7 +259,7 @@ describe('searching', () => {
     expect(match?.text).toBe(`${'a'.repeat(100)}found${'b'.repeat(395)}`);
   });
 
-  test('passes over files that are no text or too large', async () => {
+  test('skips files that are not text or too large', async () => {
     await at.put('MEMORY.md', Buffer.from('found\0'));
     await at.put('memory/large.md', `found${'a'.repeat(MB)}`);
     await at.put('memory/odd.md', Buffer.from([0xff, ...Buffer.from('found')]));

@@ -18,7 +18,7 @@ test('a ticket is valid for one agent and one use', () => {
   expect(isOwnerTicket(testSecrets(), 'open', 'a1', ticket, NOW)).toBe(false);
 });
 
-test('a ticket ends, and its end cannot be moved', () => {
+test('a ticket expires, and its expiry cannot be changed', () => {
   const ticket = ownerTicket(secrets, 'browser', 'a1', NOW);
   const end = NOW + APPROVAL_SECONDS * 1_000;
   expect(isOwnerTicket(secrets, 'browser', 'a1', ticket, end - 1)).toBe(true);

@@ -79,7 +79,7 @@ const kept = async () =>
     ({ content, conversation, status }) => [conversation, status, content],
   );
 
-test('stores both sides of a turn, and returns the stored answer without asking again', async () => {
+test('stores both sides of a turn, and returns the stored answer without a second question', async () => {
   const answered = { kind: 'answered', answer: 'Yes, it is' };
   expect(await ask()).toEqual(answered);
   // The owner may change the text of a task between two attempts.
@@ -91,7 +91,7 @@ test('stores both sides of a turn, and returns the stored answer without asking 
   ]);
 });
 
-test('ends a turn as failed when its answer breaks off, and never asks again', async () => {
+test('ends a turn as failed when its answer breaks off, and never sends the question again', async () => {
   answering = (response) => response.destroy();
   expect(await ask()).toMatchObject({ kind: 'failed', reason: expect.stringContaining('gateway') });
   expect(await ask()).toEqual(LOST);
@@ -105,7 +105,7 @@ test('ends a turn as failed when the agent takes too long', async () => {
   expect(await ask()).toEqual(LOST);
 });
 
-test('never asks again when the asking process was killed', async () => {
+test('never sends the question again after the sending process was killed', async () => {
   // The second attempt begins while the first one still waits for its answer.
   answering = () => undefined;
   const killed = new AbortController();
@@ -118,7 +118,7 @@ test('never asks again when the asking process was killed', async () => {
   expect(asked).toHaveLength(1);
 });
 
-test('asks no agent that does not run on this host', async () => {
+test('sends no question to an agent that does not run on this host', async () => {
   const none = { kind: 'skipped', reason: 'The agent is not running' };
   expect(await ask({}, { ...AGENT, host: 'elsewhere' })).toEqual(none);
   expect(await ask({}, { ...AGENT, agentId: 'another' })).toEqual(none);
@@ -159,7 +159,7 @@ test('hands the answer to the area, and only the kind of the end to the workflow
   expect(area.ends).toEqual([{ kind: 'answered', answer: 'Yes, it is' }]);
 });
 
-test('waits for a place of its owner, who has half of the places', async () => {
+test('a turn waits for a free place of its owner, who has half of the places', async () => {
   const limiters = hostLimiters(1);
   const held = await Promise.all(
     Array.from({ length: 10 }, () => limiters.turns.acquire({ owner: AGENT.userId })),

@@ -85,7 +85,7 @@ describe('refused payment for a clone, without a claim', () => {
     await refused(await desk.pay(WHOLE - 1n), 'underpaid');
   });
 
-  test('refuses a payment smaller than its proof says', async () => {
+  test('refuses a payment smaller than the amount in its proof', async () => {
     await refused(await desk.pay(WHOLE, { amount: '1.000001' }), 'underpaid');
   });
 
@@ -113,7 +113,7 @@ describe('refused payment for a clone, without a claim', () => {
     expect(await desk.clone(owner, body)).toMatchObject({ status: 202 });
   });
 
-  test("refuses a transfer from the escrow, which settles somebody's payment session", async () => {
+  test('refuses a transfer from the escrow, which settles another payment session', async () => {
     const escrow = desk.chain.account(ESCROW);
     const hash = await desk.chain.send(escrow, [transfer(TREASURY, WHOLE)]);
     await refused(await desk.proof(escrow, hash), 'wrong_sender');

@@ -80,7 +80,7 @@ async function answered(mail?: Parameters<EmailOwner['write']>[0], answer = 'Yes
 }
 
 describe('event of a new mail', () => {
-  test("is stored for the owner's address, and for the operator's list", async () => {
+  test("the event of a new mail is stored for the owner's address, and for the operator's list", async () => {
     for (const from of [owner.address, 'grace@partner.example', 'A <b@friends.example>']) {
       expect(await said(owner.write({ from }))).toEqual(STORED);
     }
@@ -93,7 +93,7 @@ describe('event of a new mail', () => {
     );
   });
 
-  test('has no effect for another sender, recipient or event', async () => {
+  test('the event of a new mail has no effect for another sender, recipient or event', async () => {
     const stranger = await site.newOwner();
     const events = [
       [owner.write({ from: stranger.address }), 'sender'],
@@ -114,7 +114,7 @@ describe('event of a new mail', () => {
     expect(await site.rows(owner)).toEqual([]);
   });
 
-  test('needs a verified address of the owner', async () => {
+  test('the event of a new mail needs a verified address of the owner', async () => {
     const { db } = site.database;
     await db.asPlatform().query('UPDATE users SET email_verified_at = NULL WHERE id = $userId', {
       userId: owner.userId,
@@ -122,12 +122,12 @@ describe('event of a new mail', () => {
     expect(await said(owner.write())).toEqual(refused('sender'));
   });
 
-  test('is for the first agent among the recipients, whatever the case of its address', async () => {
+  test('the event of a new mail is delivered to the first agent among the recipients, in any letter case', async () => {
     const to = ['nobody@elsewhere.example', `"An agent" <${owner.agent.toUpperCase()}>`];
     expect(await said(owner.write({ to }))).toEqual(STORED);
   });
 
-  test('is stored once, however often and however many at a time', async () => {
+  test('the event of a new mail is stored once, however often and however many at a time', async () => {
     const event = owner.write();
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => said(event, { id: `of-${owner.agentId}` })),
@@ -141,7 +141,7 @@ describe('event of a new mail', () => {
     expect(await site.rows(owner)).toHaveLength(1);
   });
 
-  test('is refused beyond 60 in an hour, to which mails of no proven sender do not count', async () => {
+  test('the event of a new mail is refused beyond 60 in an hour; mails without a proven sender do not count', async () => {
     await addMails('answered', 59);
     await addMails('refused', 100);
     await addMails('received', 100);
@@ -152,7 +152,7 @@ describe('event of a new mail', () => {
     expect(await said(other.write())).toEqual(STORED);
   });
 
-  test('is stored after hundreds of forged mails, of which the newest are kept', async () => {
+  test('the event of a new mail is stored after hundreds of forged mails, of which the newest are kept', async () => {
     await addMails('refused', 700);
     const forged = await stored({ headers: {} });
     await site.emails.read(forged.id, SIGNAL);
@@ -162,14 +162,14 @@ describe('event of a new mail', () => {
     expect(await said(owner.write())).toEqual(STORED);
   });
 
-  test('is refused while hundreds of mails wait to be read', async () => {
+  test('the event of a new mail is refused while hundreds of mails wait to be read', async () => {
     await addMails('received', 599);
     expect(await said(owner.write())).toEqual(STORED);
     expect(await said(owner.write())).toEqual(refused('rate'));
     expect(await said((await site.newOwner()).write())).toEqual(STORED);
   });
 
-  test('is refused with a missing, wrong or old signature, whatever its sender', async () => {
+  test('the event of a new mail is refused with a missing, wrong or old signature from any sender', async () => {
     const event = owner.write();
     const { body, headers } = site.resend.signed(event);
     const post = async (more: Record<string, string>, text = body) => {
@@ -240,7 +240,7 @@ describe('reading of a mail', () => {
         from: 'mallory@example.com',
       },
     ],
-  ])('refuses a mail with %s: nobody is asked or answered', async (_, headers) => {
+  ])('refuses a mail with %s and sends no question and no answer', async (_, headers) => {
     expect(await read({ headers })).toMatchObject({
       status: 'refused',
       reason: 'sender',
@@ -258,7 +258,7 @@ describe('reading of a mail', () => {
     },
   );
 
-  test('asks nobody for a mail without text, or for an owner without a plan', async () => {
+  test('sends no question for a mail without text, or for an owner without a plan', async () => {
     const empty = { subject: '', text: ' ', html: null };
     expect(await read(empty)).toMatchObject({ status: 'skipped', reason: 'The mail has no text' });
     await queryRows(
@@ -307,7 +307,7 @@ describe('reading of a mail', () => {
     expect(await read()).toMatchObject({ status: 'refused', reason: 'sender' });
   });
 
-  test('is retried while the provider fails, and ends when the mail is gone', async () => {
+  test('the reading of a mail is retried while the provider fails, and ends when the mail no longer exists', async () => {
     const { id } = await stored();
     for (const fault of [
       (response: Parameters<typeof say>[0]) => say(response, 500, {}),
@@ -341,7 +341,7 @@ describe('reading of a mail', () => {
 });
 
 describe('answer', () => {
-  test('is a mail in the thread, sent once', async () => {
+  test('an answer is a mail in the thread, sent once', async () => {
     const message_id = '<m@mail.example>';
     const results = `${AUTHSERV_ID}; dmarc=pass header.from=example.com`;
     const headers = { 'authentication-results': results, references: '<a@x> <b@x>' };
@@ -365,7 +365,7 @@ describe('answer', () => {
     ]);
   });
 
-  test('is sent again under the same key when the answer of the provider is lost, and arrives once', async () => {
+  test('an answer is sent again under the same key when the answer of the provider is lost, and arrives once', async () => {
     const { id } = await read();
     await site.emails.finish(ref(id), { kind: 'answered', answer: 'Yes' });
     const losses = [
@@ -387,7 +387,7 @@ describe('answer', () => {
     expect(new Set(site.resend.calls.filter((call) => call.startsWith('POST'))).size).toBe(1);
   });
 
-  test('is not sent again when the provider may have forgotten its key', async () => {
+  test('an answer is not sent again when the provider may have forgotten its key', async () => {
     const { id } = await read();
     await site.emails.finish(ref(id), { kind: 'answered', answer: 'Yes' });
     await queryRows(
@@ -399,7 +399,7 @@ describe('answer', () => {
     expect(site.resend.sent).toEqual([]);
   });
 
-  test('ends the mail if the provider refuses it', async () => {
+  test('an answer ends the mail if the provider refuses it', async () => {
     const { id } = await read();
     await site.emails.finish(ref(id), { kind: 'answered', answer: 'Yes' });
     site.resend.fault = (response) => {
@@ -421,7 +421,7 @@ describe('answer', () => {
     await expect(sending).rejects.toThrow(/^The e-mail provider answered with status 307$/);
   });
 
-  test('is not sent for a turn without an answer', async () => {
+  test('an answer is not sent for a turn without an answer', async () => {
     for (const [kind, status] of [
       ['failed', 'failed'],
       ['skipped', 'skipped'],
@@ -458,7 +458,7 @@ describe('bounce and complaint', () => {
     return row;
   };
 
-  test('are recorded with the mail that the answer was for, once', async () => {
+  test('bounces and complaints are recorded with the mail that the answer was for, once', async () => {
     const { id } = await answered();
     const [sent] = site.resend.sent;
     if (!sent) throw new TypeError('the answer was not sent');
@@ -491,7 +491,7 @@ describe('bounce and complaint', () => {
     expect(await marks(id)).toMatchObject({ bounced: true, bounce: null });
   });
 
-  test('have no effect for a mail of another program', async () => {
+  test('bounces and complaints have no effect for a mail of another program', async () => {
     for (const type of ['email.bounced', 'email.complained']) {
       expect(await said(site.resend.about(type, { id: 'unknown' }))).toEqual(refused('unknown'));
     }

@@ -83,7 +83,7 @@ describe('proof of a sender', () => {
     expect(proves([right, failing])).toBe(true);
   });
 
-  test('reads fields that are listed one by one, whatever the case of their names', () => {
+  test('reads fields that are listed one by one, regardless of the case of their names', () => {
     const headers = [
       { name: 'Authentication-Results', value: failing },
       { name: 'authentication-results', value: right },
@@ -94,7 +94,7 @@ describe('proof of a sender', () => {
     expect(isProven(reversed, SENDER, RULES)).toBe(true);
   });
 
-  test('is given by a missing header in development alone, and by no other results there', () => {
+  test('accepts a missing header as a proof only in development, and no failed result there', () => {
     const development = { authservId: undefined, isRequired: false };
     expect(proves(undefined, { ...RULES, isRequired: false })).toBe(true);
     for (const results of [right, forged, failing]) {
@@ -124,7 +124,7 @@ describe('address of a sender', () => {
     expect(addressOf(mailbox)).toBe(address);
   });
 
-  test('is none if the fields of a mail contradict', () => {
+  test('a mail with contradicting fields has no sender', () => {
     const of = (from: string, headers: Record<string, string | string[]>) =>
       senderOf(mail(headers, from), headersOf(mail(headers)));
     expect(of(SENDER, { from: `Ada <${SENDER}>` })).toBe(SENDER);
@@ -161,7 +161,7 @@ test('reads the text of a mail, and HTML where there is none', () => {
   expect(of('nul\0 and half a pair \ud800')).toBe('nul\ufffd and half a pair \ufffd');
 });
 
-test('finds the thread of a mail, with its first mail and the last ones', () => {
+test('returns the references of a thread: its first mail and its last ones', () => {
   const of = (headers: Record<string, string>, message_id: string | null = '<m@x>') => {
     const whole = { from: SENDER, headers, message_id };
     return threadOf(whole, headersOf(whole));
@@ -197,7 +197,7 @@ describe('settings', () => {
     expect(settings(KEY)).toMatchObject({ requiresProof: false, authservId: undefined });
   });
 
-  test('refuse the stand-in, and an address without TLS, in production', () => {
+  test('the settings of e-mails refuse the stand-in, and an address without TLS, in production', () => {
     expect(() => settings({ ...PRODUCTION, EMAIL_API_KEY: 'local' })).toThrow('development only');
     const plain = 'http://mail.example';
     expect(() => settings({ ...PRODUCTION, EMAIL_API_URL: plain })).toThrow('https://');

@@ -115,7 +115,7 @@ describe('POST /api/underground/events', () => {
     ['2027-03-01T20:30:15.5', '2027-03-01T20:30:15.500Z'],
     ['2027-03-01T20:30:00+02:00', '2027-03-01T18:30:00.000Z'],
     ['1999-12-31T23:59:59Z', '1999-12-31T23:59:59.000Z'],
-  ])('takes the date %s for %s', async (eventDate, shown) => {
+  ])('stores the date %s as %s', async (eventDate, shown) => {
     const { body, status } = await make(ada.headers, event(ada.agentId, { eventDate }));
     expect([status, body.event_date]).toEqual([201, shown]);
   });

@@ -112,7 +112,7 @@ describe('connections of strangers', { tags: 'attack' }, () => {
     });
   }
 
-  test('need a token for this host, this agent and one connection', async () => {
+  test('connections of strangers need a token for this host, this agent and one connection', async () => {
     const authorization = `Bearer ${hostToken(far.secrets, 'far', call)}`;
     const of = (token: string) => ({ authorization: `Bearer ${token}` });
     expect(await statusOf({ authorization: '' })).toBe(401);
@@ -128,7 +128,7 @@ describe('connections of strangers', { tags: 'attack' }, () => {
     expect(await statusOf({ authorization })).toBe(401);
   });
 
-  test('are bounded for each agent', async () => {
+  test('connections of strangers are bounded for each agent', async () => {
     const open = await Promise.all(Array.from({ length: 100 }, () => remote().connect(AGENT)));
     await expect(remote().connect(AGENT)).rejects.toMatchObject({ status: 502 });
     const other = await remote().connect({ ...AGENT, agentId: 'b' });

@@ -10,7 +10,7 @@ test.each([
   [24, 7],
   [64, 20],
   [512, 170],
-])('gives a host with %i GiB a capacity of %i agents, with memory to spare', (gib, agents) => {
+])('a host with %i GiB has a capacity of %i agents and memory left over', (gib, agents) => {
   expect(capacityOf(gib * GIB)).toBe(agents);
   if (agents > 1) expect(agents * 3 + 2).toBeLessThanOrEqual(gib);
 });

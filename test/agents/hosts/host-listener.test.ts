@@ -132,7 +132,7 @@ describe('host token', { tags: 'attack' }, () => {
     expect(read(token)).toBeDefined();
   });
 
-  test('is valid for one body', () => {
+  test('a host token is valid for one body', () => {
     const claim = read(hostToken(secrets, 'far', '{"call":"stats"}'));
     expect(claim && isForBody(claim, '{"call":"stats"}')).toBe(true);
     expect(claim && isForBody(claim, '{"call":"logs"}')).toBe(false);

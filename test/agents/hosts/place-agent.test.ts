@@ -152,7 +152,7 @@ describe('port reservation', () => {
     await expect(ports().reserve(refOf(onOne), 19_100)).rejects.toThrow('on host one');
   });
 
-  test('skips ports that are known to be taken', async () => {
+  test('skips ports that are known to be in use', async () => {
     await report('one', { capacity: 1, ports: { first: 19_100, last: 19_110 } });
     const agent = await create();
     expect(await ports().reserve(refOf(agent), 0)).toBe(19_100);
@@ -164,7 +164,7 @@ describe('port reservation', () => {
     expect(await ports().reserve(refOf(agent), 19_100, taken)).toBe(19_105);
   });
 
-  test('replaces a reserved port that is known to be taken', async () => {
+  test('replaces a reserved port that is known to be in use', async () => {
     await report('one', { capacity: 1, ports: { first: 19_100, last: 19_110 } });
     const agent = await create();
     expect(await ports().reserve(refOf(agent), 19_101)).toBe(19_102);

@@ -119,7 +119,7 @@ test('reports Docker as unavailable if only a silent host has it', async () => {
   expect(await health()).toEqual(UNAVAILABLE);
 });
 
-test('creates an agent on a host that has reported its Docker, and reads it through the host alone', async () => {
+test('creates an agent on a host that has reported its Docker, and reads it only through the host', async () => {
   await report('local');
   const made = await ask('POST', '/api/agents', { name: 'far away' });
   expect(made.error).toEqual({ status: 201, error: undefined });
@@ -142,7 +142,7 @@ test('refuses an agent with the reason if every host is full', async () => {
   expect([status, body.error]).toEqual([503, expect.stringContaining('each host is full')]);
 });
 
-test('asks the workers of all hosts for their containers, and lists the silent ones', async () => {
+test('requests the containers of all hosts from their workers, and lists the silent hosts', async () => {
   expect((await ask('GET', '/api/runtime/instances')).error).toEqual(NO_DOCKER);
   await report('local');
   const { status, body } = await ask('GET', '/api/runtime/instances');

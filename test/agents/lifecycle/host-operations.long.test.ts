@@ -123,7 +123,7 @@ describe('permanently lost host', () => {
     expect(asked.status).toBe(409);
     expect(asked.body).toMatchObject({
       error:
-        'Removing host gone destroys the memories of 1 agents for good (repeat with ?confirm=gone to confirm)',
+        'Removing host gone permanently destroys the memories of 1 agents (repeat with ?confirm=gone to confirm)',
       lost: { agents: 1, archives: 0, operations: 1 },
     });
     expect((await operator('DELETE', '/api/hosts/gone?confirm=here')).status).toBe(409);

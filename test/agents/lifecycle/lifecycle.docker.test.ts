@@ -145,7 +145,7 @@ describe('the life of an agent', () => {
 });
 
 describe('deletion of an agent', () => {
-  test('deletes a stopped agent, and answers a repeated deletion alike', async () => {
+  test('deletes a stopped agent, and answers a repeated deletion in the same way', async () => {
     const id = await platform.runningAgent(ada);
     await agents.act(id, 'stop', '?wait=60');
     await agents.deleteWholly(id);

@@ -52,7 +52,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-test('counts no crash for an end within an absence of Docker while PostgreSQL is away', async () => {
+test('counts no crash for an end within an absence of Docker while PostgreSQL is unavailable', async () => {
   const id = await on.runningAgent(user);
   const shown = shownBy(on, user);
   await firstCheckIsMade(on, id);

@@ -120,7 +120,7 @@ const isUp = () => journal.get('one')?.memory.state === 'running' && container.s
 const isInCharge = () =>
   lines.some((line) => line.includes('agents of this host are repaired locally'));
 
-test('knows the present and the past absences of Docker', async () => {
+test('reports the present and the past absences of Docker', async () => {
   events = [];
   begin();
   await until(() => Promise.resolve(absences.startOf(1) === 0));

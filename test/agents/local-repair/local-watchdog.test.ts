@@ -145,7 +145,7 @@ describe('agent with an ended container', () => {
     expect(memory.crashes).toHaveLength(3);
   });
 
-  test('takes the cause from a Docker event only if the event is about the same end', async () => {
+  test('uses the cause of a Docker event only if the event is about the same end', async () => {
     const container = new ScriptedContainer(gateway);
     const death = { agentId: 'one', userId: 'user', containerId: 'container', exitCode: 137 };
     const received = (at: number) => ({ ...death, cause: 'stop', at }) as const;
@@ -230,7 +230,7 @@ describe('repair interrupted by the death of a process', () => {
     expect(memory).toMatchObject({ repairAttempts: 1, crashes: [] });
   });
 
-  test('counts a failed attempt for an agent that ended after its start by the dead process', async () => {
+  test('an agent that ended after the dead process had started it counts as a failed attempt', async () => {
     const container = new ScriptedContainer(gateway);
     const entry = { phase: 'started', memory: REPAIRING } as const;
     const { changes, memory } = await attend(container, { entry });

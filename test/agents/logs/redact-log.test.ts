@@ -119,7 +119,7 @@ describe('redaction of a log', () => {
     expect(await lines.next()).toMatchObject({ done: true });
   });
 
-  test('holds a limited amount of text while a piece waits', async () => {
+  test('buffers a limited amount of text while a piece waits', async () => {
     const [first] = piecesOf('.'.repeat(PIECE_BYTES + 1));
     let given = 0;
     async function* endless(): AsyncGenerator<LogLine> {
@@ -148,7 +148,7 @@ describe('secret across two pieces', () => {
     },
   };
 
-  test('is redacted in pages of the history, also when a page ends between the pieces', async () => {
+  test('a secret across two pieces is redacted in pages of the history, also when a page ends between the pieces', async () => {
     const options = { limit: 1, redact: [TOKEN] };
     const first = await logHistory(host, 'a', { ...options, cursor: undefined });
     const second = await logHistory(host, 'a', { ...options, cursor: first.cursor });
@@ -158,7 +158,7 @@ describe('secret across two pieces', () => {
     ]);
   });
 
-  test('is redacted in the last lines of a crash', async () => {
+  test('a secret across two pieces is redacted in the last lines of a crash', async () => {
     const crashes: unknown[] = [];
     const scene = {
       containers: { inspect: () => Promise.resolve(undefined), logs: host.logs },

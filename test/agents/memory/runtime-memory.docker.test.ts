@@ -140,7 +140,7 @@ test("the explorer's refused paths are refused for reads and writes", async () =
   }
 });
 
-test('links of the agent lead nowhere', async () => {
+test('links made by the agent are not followed', async () => {
   await inAgent(`
     const fs = require('fs');
     fs.symlinkSync('/etc/passwd', '${FOLDER}/memory/passwd.md');
@@ -174,7 +174,7 @@ test('other users, and keys without the scope of files, learn and change nothing
   expect([admitted.status, admitted.body.content]).toEqual([200, 'two']);
 });
 
-test('more than eight requests at once are refused, with those of the explorer', async () => {
+test('more than eight concurrent requests are refused, including those of the explorer', async () => {
   await get();
   // A paused helper keeps eight requests in flight while the others are refused.
   const helper = platform.docker.getContainer(spareNames(agentId).files);

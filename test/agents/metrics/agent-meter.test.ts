@@ -90,7 +90,7 @@ test('containers that do not run, or are no agent of ours, are not read', async 
   }
 });
 
-test('an engine that is away ends the pass', async () => {
+test('an unavailable engine ends the pass', async () => {
   const away = new DockerUnavailableError('away');
   const meter = new AgentMeter({
     list: () => Promise.reject(away),

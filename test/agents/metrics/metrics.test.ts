@@ -133,7 +133,7 @@ test('a series sums the averages of agents, and the bytes of a step', async () =
   expect(valuesOf(pointsOf(hours, 'cpu'))).toEqual([70]);
 });
 
-test('a sample is stored once a minute, for an agent of the host alone', async () => {
+test('a sample is stored once a minute, and only for an agent of the host', async () => {
   const user = await makeAccount(site.database.db);
   const [agent, away] = [await newAgent(user), await newAgent(user, { host: 'another' })];
   const removed = await newAgent(user, { desired: 'deleted' });
@@ -348,7 +348,7 @@ test('only administrators see the whole platform', async () => {
 });
 
 test.each(['historical', 'performance', 'summary'])(
-  '%s shows a user to the platform and to nobody else',
+  '%s shows a user only to the platform',
   async (report) => {
     const path = `/api/metrics/${ada.id}/${report}`;
     expect((await asPlatform(path)).status).toBe(200);

@@ -35,14 +35,14 @@ test('the sizes are unknown without a context in the list, and for a public prov
   expect(await sizesAt(undefined)).toBeUndefined();
 });
 
-test('a model without tools is a fault that says what to do', () => {
+test('a model without tools is a fault with a remedy', () => {
   expect(agentModelFault({ id: 'openai/gemma', takesTools: false })).toBe(
     'The model openai/gemma cannot use tools, which agents need: choose another model.',
   );
   expect(agentModelFault({ id: 'openai/gemma', takesTools: true })).toBeUndefined();
 });
 
-test("a context below the runtime's prompt is a fault that says what to do", () => {
+test("a context below the runtime's prompt is a fault with a remedy", () => {
   const of = (contextWindow: number) =>
     agentModelFault({ id: 'openai/small', localSizes: { contextWindow, maxOutput: 1 } });
   expect(of(8_192)).toMatch(

@@ -68,7 +68,7 @@ async function begin(kind: OperationKind): Promise<void> {
 }
 
 test.each(['configure', 'update', 'reset-memory', 'restore', 'reset-empty'] as const)(
-  '%s clears the verification when it begins, and ends one under way',
+  '%s clears the verification when it begins, and ends an unfinished one',
   async (kind) => {
     const [before, open] = [await verified(), await opened()];
     await begin(kind);
@@ -86,7 +86,7 @@ test.each(['configure', 'update', 'reset-memory', 'restore', 'reset-empty'] as c
 );
 
 test.each(['start', 'stop', 'restart', 'repair'] as const)(
-  '%s keeps the verification, and ends one under way',
+  '%s keeps the verification, and ends an unfinished one',
   async (kind) => {
     const [before, open] = [await verified(), await opened()];
     await begin(kind);
@@ -95,7 +95,7 @@ test.each(['start', 'stop', 'restart', 'repair'] as const)(
   },
 );
 
-test('a verification that was cancelled is neither measured nor put in force', async () => {
+test('a verification that was cancelled is neither measured nor made current', async () => {
   const id = await opened();
   await begin('restart');
   expect(await verifications.recordMeasured(id, { checks: CHECKS, image: '' })).toBe(false);
@@ -105,7 +105,7 @@ test('a verification that was cancelled is neither measured nor put in force', a
   expect(await shown()).toMatchObject({ verified: false, verificationType: null });
 });
 
-test('an operation that begins at the end of a verification wins', async () => {
+test('an operation that begins at the end of a verification has precedence', async () => {
   for (let round = 0; round < 20; round++) {
     const id = await opened();
     await verifications.recordMeasured(id, { checks: CHECKS, image: '' });
@@ -115,7 +115,7 @@ test('an operation that begins at the end of a verification wins', async () => {
   }
 });
 
-test('a newer verification replaces the one in force, and a repeated step changes nothing', async () => {
+test('a newer verification replaces the current one, and a repeated step changes nothing', async () => {
   const first = await verified();
   const id = await opened();
   const failing = [{ ...CHECKS[0], name: 'gateway', ok: false, detail: 'not ready' }] as const;

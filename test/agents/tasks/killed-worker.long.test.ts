@@ -39,7 +39,7 @@ function startWorker(): ChildProcess {
   return child;
 }
 
-test('asks no agent twice when the worker is killed between the stored run and the answer', async () => {
+test('sends no task twice when the worker is killed between the stored run and the answer', async () => {
   const tasks = new ScheduledTasks({ adminEmails: [] });
   const tenant = database.db.asUser(agent.userId);
   const by = { tenant, actor: agent.userId, requestId: 'r', idempotencyId: 'i' };

@@ -74,7 +74,7 @@ const ANSWERED = { kind: 'answered', answer: 'yes' } as const;
 const statuses = async (id: string) =>
   (await listRuns(by().tenant, await read(id))).map(({ error, status }) => [status, error]);
 
-test('creates, lists, changes and removes tasks of their user alone', async () => {
+test("creates, lists, changes and removes only the user's own tasks", async () => {
   const task = await create();
   expect(task).toMatchObject({ enabled: true, timezone: 'UTC', runs: 0, scheduled: false });
   const bob = await newUser(database);
@@ -108,7 +108,7 @@ test('refuses times that are not usable, before any change', async () => {
 });
 
 test(
-  'lets one of fifty requests at once have the last place of an agent',
+  'grants the last place of an agent to one of fifty concurrent requests',
   { tags: 'attack' },
   async () => {
     for (let count = 0; count < 19; count++) await create();
@@ -122,7 +122,7 @@ test(
 );
 
 test(
-  'lets one of fifty requests at once have the last place of a user',
+  'grants the last place of a user to one of fifty concurrent requests',
   { tags: 'attack' },
   async () => {
     const agents = [agentId, ...(await Promise.all(Array.from({ length: 5 }, () => newAgent())))];
@@ -138,7 +138,7 @@ test(
   },
 );
 
-test('lets one of fifty requests to run at once win', { tags: 'attack' }, async () => {
+test('runs a task once for fifty concurrent requests', { tags: 'attack' }, async () => {
   const { id } = await create({ enabled: false });
   const results = await Promise.allSettled(
     Array.from({ length: 50 }, () => tasks.change(by(), id, { run: true })),

@@ -82,7 +82,7 @@ test.each([
   ['Europe/Berlin', true],
   ['Asia/Kolkata', true],
   ['America/Argentina/Buenos_Aires', true],
-])('knows whether %j is a time zone', (name, expected) => {
+])('decides whether %j is a time zone', (name, expected) => {
   expect(isTimeZone(name)).toBe(expected);
 });
 

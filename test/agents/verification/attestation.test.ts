@@ -30,7 +30,7 @@ describe.each(VECTORS)('attestation $attestation.uid', ({ attestation, input, si
   const attested = { ...fields, measuredAt: new Date(seconds * 1_000 + 999) };
   const ours = () => attest(attested, { chainId, verifyingContract }, privateKey);
 
-  test("has the fields, the UID and the signature of EAS's own library", async () => {
+  test("an attestation has the fields, the UID and the signature of EAS's own library", async () => {
     const { domain, ...made } = await ours();
     const { domain: expected, ...others } = attestation;
     expect(made).toEqual({ signer, ...others });
@@ -40,7 +40,7 @@ describe.each(VECTORS)('attestation $attestation.uid', ({ attestation, input, si
     });
   });
 
-  test('is signed by the key, over its typed data', async () => {
+  test('an attestation is signed by the key, over its typed data', async () => {
     const { domain, message, primaryType, signature, types } = await ours();
     const { r, s, v } = signature;
     const recovered = await recoverTypedDataAddress({

@@ -188,7 +188,7 @@ describe('tampering', () => {
     expect((await verify()).body).toMatchObject({ verified: true });
   });
 
-  test('a stranger on the network of the agent fails the profile', async () => {
+  test('a foreign container on the network of the agent fails the check of the profile', async () => {
     const { Config: config } = await container().inspect();
     const stranger = await on.docker.createContainer({
       Image: config.Image,
@@ -209,7 +209,7 @@ describe('tampering', () => {
     await copy.remove();
   });
 
-  test('an image that is no more the one of the release fails the check of the container', async () => {
+  test('an image that differs from the one of the release fails the check of the container', async () => {
     const { Config: config, Image: image } = await container().inspect();
     const other = await on.docker.createContainer({ Image: config.Image, Labels: await labels() });
     const named = { repo: REPOSITORY, tag: TAG };
@@ -240,7 +240,7 @@ describe('tampering', () => {
 });
 
 describe('end of a verification', () => {
-  test('removing it is a success, also twice', async () => {
+  test('removing the verification succeeds, even twice', async () => {
     expect((await verify()).body).toMatchObject({ verified: true });
     for (const _ of [1, 2]) {
       const { body, status } = await on.web(user, 'DELETE', `/api/agents/${id}/verify`);
@@ -282,7 +282,7 @@ test('no verification outlives a configuration that is requested at the same tim
   expect((await verify()).body).toMatchObject({ verified: true });
 });
 
-test('50 requests at once are one measurement', async () => {
+test('50 concurrent requests share one measurement', async () => {
   const count = async () =>
     (await on.db.asPlatform().query('SELECT FROM agent_verifications')).length;
   const before = await count();
@@ -305,7 +305,7 @@ test('a user verifies ten times a minute, by all sessions and keys', async () =>
   expect(statuses).toEqual([...Array.from({ length: 10 }, () => 404), 429]);
 });
 
-test('without the process of payments there is no attestation, and the next verification has one', async () => {
+test('without the payments process there is no attestation, and the next verification has one', async () => {
   await stopPayments?.();
   stopPayments = undefined;
   const { body } = await verify();

@@ -32,7 +32,7 @@ test('so many go at a time, and the others after them, owner by owner', async ()
   expect(started).toEqual([0, 1, 2, 3]);
 });
 
-test('one that fails leaves its place to the next', async () => {
+test('a failed observation frees its place for the next one', async () => {
   const observing = observationLimiter(1, PATIENT_MS);
   const failing = observing.run({ owner: 'one' }, () => Promise.reject(new Error('not seen')));
   const next = observing.run({ owner: 'other' }, () => Promise.resolve('seen'));
@@ -40,7 +40,7 @@ test('one that fails leaves its place to the next', async () => {
   expect(await next).toBe('seen');
 });
 
-test('one that has waited for too long is not made, and the next one is', async () => {
+test('an observation that has waited for too long is dropped, and the next one is made', async () => {
   const observing = observationLimiter(1, 1);
   let end: (() => void) | undefined;
   const first = observing.run(
@@ -55,7 +55,7 @@ test('one that has waited for too long is not made, and the next one is', async 
 });
 
 test(
-  "agents of one owner that do not answer hold up looks at nobody else's",
+  'unresponsive agents of one owner do not delay the checks of other owners',
   { tags: 'attack' },
   async () => {
     const observing = observationLimiter(10, PATIENT_MS);

@@ -63,7 +63,7 @@ test.each(['paused', 'restarting', 'dead'] as const)(
   },
 );
 
-test('a running container past its start time is unhealthy if its gateway says so', async () => {
+test('a running container past its start time is unhealthy if its gateway reports that', async () => {
   const gateway = createServer((_, response) => response.writeHead(503).end());
   await once(gateway.listen(0, '127.0.0.1'), 'listening');
   const { port } = gateway.address() as AddressInfo; // a TCP address is never a string

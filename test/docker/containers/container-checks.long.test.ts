@@ -107,7 +107,7 @@ it.each<[string, string, (options: Options) => Partial<Options>]>([
     onHost({ Mounts: [volume(`${installation}-3`, '/home/node')], ReadonlyRootfs: true }),
   ],
   [
-    'its volume to read alone',
+    'its volume read-only',
     'Mounts',
     (options) => ({
       HostConfig: {

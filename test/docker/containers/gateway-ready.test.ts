@@ -57,7 +57,7 @@ test.each([
   [404, {}],
   [200, { ready: true }],
   [503, { failing: 'telegram' }],
-])('a runtime that answers %d %j does not say what fails', async (status, body) => {
+])('a runtime that answers %d %j does not report what fails', async (status, body) => {
   const port = await gateway({ '/readyz': [status, body] });
   expect(await gatewayFailures(port, bounds)).toBeUndefined();
 });

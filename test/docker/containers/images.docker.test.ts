@@ -96,7 +96,7 @@ describe('pulled image', () => {
     expect(names.filter((name) => name.includes(fixture.installation))).toEqual([]);
   });
 
-  test('a pulled image is wanted again once it is requested again', async () => {
+  test('a pulled image is kept again once it is requested again', async () => {
     const { image } = await published('again', '1');
     await host.images.ensure(image);
     const unwantedMs = 60_000;

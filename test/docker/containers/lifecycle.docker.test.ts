@@ -80,7 +80,7 @@ it('replaces a container created from another specification and keeps its state'
   );
 });
 
-it('keeps a container whose secrets change and writes the new secrets at its next start', async () => {
+it('keeps a container when its secrets change, and writes the new secrets at its next start', async () => {
   const spec = await fixture.spec({ image, secrets: { KEY: 'first' } });
   const { id } = await ensure(spec);
   await containers.start(spec.agentId);
@@ -158,7 +158,7 @@ it("refuses another installation's container", async () => {
   expect((await containers.list()).map(({ agentId }) => agentId)).toContain(spec.agentId);
 });
 
-it('reports a port taken by a listener or by another agent, and starts on the next port', async () => {
+it('reports a port used by a listener or by another agent, and starts on the next port', async () => {
   const first = await fixture.spec({ image });
   const listener = createServer().listen(first.port, '127.0.0.1');
   await once(listener, 'listening');

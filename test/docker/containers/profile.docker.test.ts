@@ -92,7 +92,7 @@ it('runs an agent with every restriction of the profile', async () => {
   expect(Object.keys(NetworkSettings.Networks)).toEqual([containerName(spec.agentId)]);
 });
 
-it('gives an agent its own bridge, named after the installation, and no IPv6', async () => {
+it('creates a bridge for each agent, named after the installation, without IPv6', async () => {
   const { agentId, subnet } = await runningAgent();
   const network = await docker.getNetwork(containerName(agentId)).inspect();
   const bridge = bridgeName(fixture.installation, subnet);
@@ -130,7 +130,7 @@ it(
 );
 
 it(
-  'gives an agent a low disk weight if the kernel supports weights',
+  'sets a low disk weight for an agent if the kernel supports weights',
   { tags: 'attack' },
   async () => {
     const asked = vi.spyOn(Docker.prototype, 'createContainer');
@@ -170,7 +170,7 @@ it(
 );
 
 it(
-  "gives secrets to the agent and hides them from Docker's inspection",
+  "passes secrets to the agent and hides them from Docker's inspection",
   { tags: 'attack' },
   async () => {
     const { agentId, secrets } = await runningAgent();
@@ -210,7 +210,7 @@ it('runs agents with the requested runtime, or not at all', async () => {
   expect((await host.engine())?.runtimes).toContain('runc');
 });
 
-it('gives the container a health check that the image can run', async () => {
+it('configures a health check that the image can run', async () => {
   const spec = await runningAgent();
   const container = docker.getContainer(containerName(spec.agentId));
   const { Config } = await container.inspect();

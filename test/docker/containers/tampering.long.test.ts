@@ -59,7 +59,7 @@ async function copyOf(
 const nameOf = async (container: Docker.Container) => (await container.inspect()).Name.slice(1);
 
 describe('a renamed container', () => {
-  it('is stopped, started under its own name, and not recreated', async () => {
+  it('a renamed container is stopped, started under its own name, and not recreated', async () => {
     const { container, id, name, spec } = await running();
     await container.rename({ name: `${name}-renamed` });
     expect(await containers.inspect(spec.agentId)).toMatchObject({ id, status: 'running' });
@@ -76,7 +76,7 @@ describe('a renamed container', () => {
     await expect(container.inspect()).rejects.toMatchObject({ statusCode: 404 });
   });
 
-  it('is found although another container has its name', async () => {
+  it('a renamed container is found although another container has its name', async () => {
     const { container, id, name, spec } = await running();
     await container.rename({ name: `${name}-renamed` });
     const { labels: Labels } = fixture;
@@ -89,7 +89,7 @@ describe('a renamed container', () => {
     expect(await nameOf(other)).toBe(name);
   });
 
-  it('is found without a role, as an earlier release made it', async () => {
+  it('a renamed container is found without a role, as an earlier release made it', async () => {
     const { container, name, spec } = await running();
     const earlier = await copyOf(container, { leavesOut: [LABEL.role] });
     await container.remove({ force: true });
@@ -101,7 +101,7 @@ describe('a renamed container', () => {
     expect(await nameOf(earlier)).toBe(name);
   });
 
-  it('shows its end in the events', async () => {
+  it('the end of a renamed container is in the events', async () => {
     const { container, name, spec } = await running();
     const ending = new AbortController();
     const received: string[] = [];
@@ -119,7 +119,7 @@ describe('a renamed container', () => {
   });
 });
 
-it('recognizes a container of an earlier release by its name alone', async () => {
+it('recognizes a container of an earlier release only by its name', async () => {
   const spec = await fixture.spec({ image });
   const { id } = await docker.createContainer({
     name: containerName(spec.agentId),
@@ -138,7 +138,7 @@ it('recognizes a container of an earlier release by its name alone', async () =>
 });
 
 describe('a second container with the labels of an agent', () => {
-  it('is stopped with the agent, and removed when the agent starts', async () => {
+  it('a second container with the labels of an agent is stopped with the agent, and removed when the agent starts', async () => {
     const { container, id, spec } = await running();
     const copy = await copyOf(container);
     await copy.start();
@@ -151,7 +151,7 @@ describe('a second container with the labels of an agent', () => {
     expect(await containers.inspect(spec.agentId)).toMatchObject({ id });
   });
 
-  it('is removed by reconciliation, unlike the container that an operation retains', async () => {
+  it('a second container with the labels of an agent is removed by reconciliation, unlike the container that an operation retains', async () => {
     const { container, spec } = await running();
     await containers.stop(spec.agentId, 0);
     await containers.retain(spec.agentId);
@@ -178,7 +178,7 @@ describe('a second container with the labels of an agent', () => {
 });
 
 describe('a container off its network', () => {
-  it('is back on its network when it starts', async () => {
+  it('a container off its network is back on its network when it starts', async () => {
     const { id, name, spec } = await running();
     await docker.getNetwork(name).disconnect({ Container: id });
     await containers.kill(spec.agentId);
@@ -187,7 +187,7 @@ describe('a container off its network', () => {
     expect(await containers.inspect(spec.agentId)).toMatchObject({ id });
   });
 
-  it('is connected while it runs', async () => {
+  it('a container off its network is connected while it runs', async () => {
     const { container, id, name, spec } = await running();
     await isUp(spec);
     await docker.getNetwork(name).disconnect({ Container: id });
@@ -198,7 +198,7 @@ describe('a container off its network', () => {
     expect(Object.keys(settings.Networks)).toEqual([name]);
   });
 
-  it('does not start if the network is gone, as after any other loss of a network', async () => {
+  it('a container off its network does not start if the network no longer exists, as after any other loss of a network', async () => {
     const { id, name, spec } = await running();
     await docker.getNetwork(name).disconnect({ Container: id });
     await containers.stop(spec.agentId, 0);
@@ -212,7 +212,7 @@ describe('a container off its network', () => {
 });
 
 describe('an updated container', () => {
-  it('has its restart policy after a stop, and its limits after a start', async () => {
+  it('an updated container has its restart policy after a stop, and its limits after a start', async () => {
     const { container, id, spec } = await running();
     const optionsOf = async () => {
       const { CpuShares, Memory, MemorySwap, PidsLimit, RestartPolicy } = (
@@ -238,7 +238,7 @@ describe('an updated container', () => {
     expect(await containers.inspect(spec.agentId)).toMatchObject({ id });
   });
 
-  it('is replaced if its update cannot be undone', async () => {
+  it('an updated container is replaced if its update cannot be undone', async () => {
     const { container, id, spec } = await running();
     await container.update({ CpusetCpus: '0' });
     const next = await ensure(spec);

@@ -280,7 +280,7 @@ test("calls that exceed their owner's share are answered one after another", asy
 });
 
 describe('a volume that is removed or copied', () => {
-  test('a removed volume takes its helper with it', async () => {
+  test('the removal of a volume also removes its helper', async () => {
     const spec = await newAgent();
     await ask(spec, write('one'));
     const named = { name: spec.volume, madeBy: 'test' };

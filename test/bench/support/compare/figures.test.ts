@@ -37,7 +37,7 @@ test('reads every measured cell of every table, without aims and ratios', () => 
   ]);
 });
 
-test('gives each figure a key that names its table, and the caption above the table', () => {
+test('assigns each figure a key that names its table and the caption above the table', () => {
   const figures = figuresIn(OUTPUT);
   expect(new Set(figures.map(({ key }) => key)).size).toBe(figures.length);
   expect(figures[0]).toMatchObject({ table: 0, caption: 'At a constant rate:' });
