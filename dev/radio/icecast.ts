@@ -27,6 +27,7 @@ export interface IcecastOptions {
   readonly backendUrl: string;
   readonly adminPassword: string;
   readonly authSecret: string;
+  readonly connections?: number | undefined;
 }
 
 /** An Icecast on loopback. */
@@ -59,7 +60,8 @@ const findIcecast = async (): Promise<string | undefined> =>
 
 /** Starts Icecast, and waits until it answers. @throws StartFailure */
 export async function startIcecast(options: IcecastOptions): Promise<RunningIcecast> {
-  const { adminPassword, authSecret, backendUrl, dir, port, program, runDir } = options;
+  const { adminPassword, authSecret, backendUrl, connections, dir, port, program, runDir } =
+    options;
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const file = path.join(dir, 'icecast.xml');
   const config = icecastConfig({
@@ -67,6 +69,7 @@ export async function startIcecast(options: IcecastOptions): Promise<RunningIcec
     backendUrl,
     adminPassword,
     authSecret,
+    connections,
     // Icecast reads the configuration first, and changes to the account then.
     account: process.getuid?.() === 0 ? PACKAGE_ACCOUNT : undefined,
   });

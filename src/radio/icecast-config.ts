@@ -23,18 +23,20 @@ export interface IcecastConfig {
   readonly authSecret: string;
   /** Undefined unless root starts Icecast, which refuses to run as root. */
   readonly account?: IcecastAccount | undefined;
+  /** Most connections; fewer make a test of a full Icecast short. */
+  readonly connections?: number | undefined;
 }
 
 /** Returns `icecast.xml`, the same for every way of running Icecast for the platform. */
 export function icecastConfig(config: IcecastConfig): string {
-  const { account, adminPassword, listen } = config;
+  const { account, adminPassword, connections = MAX_CONNECTIONS, listen } = config;
   // HTML and XML escape the same characters in texts and attributes.
   return xml`<icecast>
   <hostname>localhost</hostname>
   <location>none</location>
   <admin>none@localhost</admin>
   <limits>
-    <clients>${MAX_CONNECTIONS}</clients>
+    <clients>${connections}</clients>
     <sources>${MAX_SOURCES}</sources>
     <queue-size>${512 * 1024}</queue-size>
     <burst-size>${64 * 1024}</burst-size>

@@ -1,12 +1,13 @@
 // @module-tag attack
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import https from 'node:https';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import tls from 'node:tls';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort, isPortFree } from '../../dev/ports.js';
 import { run } from '../../dev/processes/run.js';
 import { projectRoot } from '../../dev/root.js';
@@ -25,6 +26,7 @@ import {
   feed,
   listen,
   radioSite,
+  type IcecastChanges,
   type RadioSite,
   type Stream,
 } from './support.js';
@@ -210,10 +212,25 @@ test('a page that is sent as audio runs no script in a browser', async () => {
   }
 });
 
+test('a source leaves the list within fifteen seconds after its last byte', async () => {
+  const stream = await site.stream(ada);
+  const source = await connectSource(site.icecastUrl, stream);
+  const stop = feed(source);
+  try {
+    await until(() => isLive(stream.id));
+    stop();
+    await until(async () => (await isLive(stream.id)) === undefined, 15_000);
+    await source.ended;
+  } finally {
+    stop();
+    source.close();
+  }
+});
+
 type Fault = () => Promise<() => Promise<void>>;
 
 /** Starts Icecast again, after it was stopped. */
-async function again(changes?: { readonly adminPassword: string }): Promise<void> {
+async function again(changes?: IcecastChanges): Promise<void> {
   site.icecast = await site.startIcecast(changes);
 }
 
@@ -226,6 +243,20 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   async 'is away'() {
     await site.icecast.stop();
     return again;
+  },
+  async 'is full'() {
+    const places = 10;
+    await site.icecast.stop();
+    await again({ connections: places });
+    const { hostname, port } = new URL(site.icecastUrl);
+    const sockets = Array.from({ length: places }, () => connect(Number(port), hostname));
+    for (const socket of sockets) socket.on('error', () => undefined);
+    await until(async () => (await listen(`${site.icecastUrl}/`, 1)).status === 403);
+    return async () => {
+      for (const socket of sockets) socket.destroy();
+      await site.icecast.stop();
+      await again();
+    };
   },
   async 'has another admin password'() {
     await site.icecast.stop();
@@ -293,57 +324,103 @@ test('a question beyond the limit admits nothing', async () => {
   expect(await ask()).toEqual([429, null]);
 });
 
-test('ffmpeg sends and players listen by TLS through HAProxy, which limits connections', async () => {
-  const [haproxy, ffmpeg] = [await obtainHaproxy(), await obtainFfmpeg()];
-  if (haproxy === undefined || ffmpeg === undefined) {
-    throw new Error('a program is missing: install the packages haproxy and ffmpeg');
-  }
-  const folder = await mkdtemp(path.join(tmpdir(), 'aps-haproxy-'));
-  const port = await freePort();
-  const subject = ['-subj', '/CN=localhost', '-days', '1', '-keyout', '-', '-out', '-'];
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-  const made = await run('openssl', ['req', '-x509', ...key, ...subject], { timeout: 10_000 });
-  await writeFile(path.join(folder, 'tls.pem'), made, { mode: 0o600 });
-  const shipped = await readFile(path.join(projectRoot, 'deploy', 'haproxy.cfg'), 'utf8');
-  const config = shipped
-    .replace('/run/secrets/radio_tls', path.join(folder, 'tls.pem'))
-    .replace(':8443', `127.0.0.1:${port}`)
-    .replace('icecast:8000', new URL(site.icecastUrl).host);
-  await writeFile(path.join(folder, 'haproxy.cfg'), config);
-  const proxy = spawn(haproxy, ['-db', '-f', path.join(folder, 'haproxy.cfg')], {
-    stdio: 'ignore',
-  });
-  const stream = await site.stream(ada);
-  const target = `icecast://source:${stream.password}@127.0.0.1:${port}${stream.mount}`;
-  const input = ['-re', '-f', 'lavfi', '-i', 'sine=duration=120'];
-  const output = ['-b:a', '128k', '-content_type', 'audio/mpeg', '-f', 'mp3', '-tls', '1', target];
-  const players: http.ClientRequest[] = [];
-  let source: ChildProcess | undefined;
-  try {
-    await until(() => isTaken(port));
-    source = spawn(ffmpeg, [...input, ...output], { stdio: 'ignore' });
-    await until(() => isLive(stream.id));
-    const received = await new Promise<Buffer>((resolve, reject) => {
-      const player = https.get(
-        `https://127.0.0.1:${port}${stream.mount}`,
-        { agent: false, rejectUnauthorized: false },
-        (answer) => answer.once('data', resolve).on('error', () => undefined),
-      );
-      player.on('error', reject);
-      players.push(player);
+describe('HAProxy', () => {
+  /** Starts HAProxy as shipped, with a certificate and addresses of this test. */
+  async function startHaproxy(change: (config: string) => string = (config) => config) {
+    const haproxy = await obtainHaproxy();
+    if (haproxy === undefined) throw new Error('a program is missing: install the package haproxy');
+    const folder = await mkdtemp(path.join(tmpdir(), 'aps-haproxy-'));
+    const port = await freePort();
+    const subject = ['-subj', '/CN=localhost', '-days', '1', '-keyout', '-', '-out', '-'];
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+    const made = await run('openssl', ['req', '-x509', ...key, ...subject], { timeout: 10_000 });
+    await writeFile(path.join(folder, 'tls.pem'), made, { mode: 0o600 });
+    const shipped = await readFile(path.join(projectRoot, 'deploy', 'haproxy.cfg'), 'utf8');
+    const config = shipped
+      .replace('/run/secrets/radio_tls', path.join(folder, 'tls.pem'))
+      .replace(':8443', `127.0.0.1:${port}`)
+      .replace('icecast:8000', new URL(site.icecastUrl).host);
+    await writeFile(path.join(folder, 'haproxy.cfg'), change(config));
+    const proxy = spawn(haproxy, ['-db', '-f', path.join(folder, 'haproxy.cfg')], {
+      stdio: 'ignore',
     });
-    expect(received.length).toBeGreaterThan(0);
-    const refused = await Promise.all(Array.from({ length: 120 }, () => isRefused(port)));
-    expect(refused.filter(Boolean).length).toBeGreaterThan(15);
-    expect((await isLive(stream.id))?.status).toBe('live');
-  } finally {
-    source?.kill('SIGKILL');
-    for (const player of players) player.destroy();
-    const ended = new Promise((resolve) => proxy.once('exit', resolve));
-    proxy.kill('SIGTERM');
-    await ended;
-    await rm(folder, { recursive: true });
+    await until(() => isTaken(port));
+    return {
+      port,
+      async stop() {
+        const ended = new Promise((resolve) => proxy.once('exit', resolve));
+        proxy.kill('SIGTERM');
+        await ended;
+        await rm(folder, { recursive: true });
+      },
+    };
   }
+
+  /** Listens by TLS. @returns the player with its first bytes, which are none if the proxy refuses the player */
+  const play = (port: number, { mount }: Stream) =>
+    new Promise<{ readonly player: http.ClientRequest; readonly received: Buffer }>((resolve) => {
+      const player = https.get(
+        `https://127.0.0.1:${port}${mount}`,
+        { agent: false, rejectUnauthorized: false },
+        (answer) =>
+          answer
+            .once('data', (received: Buffer) => resolve({ player, received }))
+            .on('error', () => undefined),
+      );
+      player.on('error', () => resolve({ player, received: Buffer.alloc(0) }));
+    });
+
+  test('passes a source and players by TLS, and limits the connections of an address', async () => {
+    const ffmpeg = await obtainFfmpeg();
+    if (ffmpeg === undefined) throw new Error('a program is missing: install the package ffmpeg');
+    const { port, stop } = await startHaproxy();
+    const stream = await site.stream(ada);
+    const target = `icecast://source:${stream.password}@127.0.0.1:${port}${stream.mount}`;
+    const input = ['-re', '-f', 'lavfi', '-i', 'sine=duration=120'];
+    const format = ['-b:a', '128k', '-content_type', 'audio/mpeg', '-f', 'mp3'];
+    const args = [...input, ...format, '-tls', '1', target];
+    const source = spawn(ffmpeg, args, { stdio: 'ignore' });
+    try {
+      await until(() => isLive(stream.id));
+      const { player, received } = await play(port, stream);
+      expect(received.length).toBeGreaterThan(0);
+      const refused = await Promise.all(Array.from({ length: 120 }, () => isRefused(port)));
+      expect(refused.filter(Boolean).length).toBeGreaterThan(15);
+      expect((await isLive(stream.id))?.status).toBe('live');
+      player.destroy();
+    } finally {
+      source.kill('SIGKILL');
+      await stop();
+    }
+  });
+
+  test('refuses listeners of a full house, and the platform still reads Icecast', async () => {
+    const places = 20;
+    const { port, stop } = await startHaproxy((config) =>
+      config.replace(/fe_conn gt \d+/, `fe_conn gt ${places}`),
+    );
+    const stream = await site.stream(ada);
+    const source = await connectSource(site.icecastUrl, stream);
+    const stopFeeding = feed(source);
+    try {
+      await until(() => isLive(stream.id));
+      const inside = await Promise.all(Array.from({ length: places }, () => play(port, stream)));
+      expect(inside.every(({ received }) => received.length > 0)).toBe(true);
+      const outside = await timed(() =>
+        Promise.all(Array.from({ length: 10 }, () => play(port, stream))),
+      );
+      expect(outside.result.every(({ received }) => received.length === 0)).toBe(true);
+      expect(outside.ms).toBeLessThan(2_000);
+      await until(async () => (await isLive(stream.id))?.listeners === places);
+      inside[0]?.player.destroy();
+      await until(async () => (await play(port, stream)).received.length > 0);
+      for (const { player } of inside) player.destroy();
+    } finally {
+      stopFeeding();
+      source.close();
+      await stop();
+    }
+  });
 });
 
 const isTaken = async (port: number) => !(await isPortFree(port));

@@ -19,6 +19,13 @@ export const AUTH_SECRET = randomBytes(24).toString('hex');
 
 type PlatformToken = NonNullable<ConstructorParameters<typeof TokenGate>[0]['platformToken']>;
 
+/** Differences of an Icecast from the one that the platform knows. */
+export interface IcecastChanges {
+  readonly adminPassword?: string;
+  /** Most connections. */
+  readonly connections?: number;
+}
+
 /** Both listeners, a chain with the platform's token, and Debian's Icecast. */
 export interface RadioSite extends WalletSite {
   readonly chain: TestChain;
@@ -29,7 +36,7 @@ export interface RadioSite extends WalletSite {
   readonly icecastUrl: string;
   /** The Icecast that runs now; a test may replace it. */
   icecast: RunningIcecast;
-  startIcecast(changes?: { readonly adminPassword?: string }): Promise<RunningIcecast>;
+  startIcecast(changes?: IcecastChanges): Promise<RunningIcecast>;
   /** Creates a user with a linked wallet that holds the token. */
   holder(): Promise<Person>;
   /** Creates a stream, by default of format mp3. */
@@ -62,7 +69,7 @@ export async function radioSite(
     RADIO_AUTH_SECRET: AUTH_SECRET,
     ...env,
   });
-  const start = ({ adminPassword = ADMIN_PASSWORD } = {}) =>
+  const start = ({ adminPassword = ADMIN_PASSWORD, connections }: IcecastChanges = {}) =>
     startIcecast({
       program,
       dir: folder,
@@ -71,6 +78,7 @@ export async function radioSite(
       backendUrl: site.backendUrl,
       adminPassword,
       authSecret: AUTH_SECRET,
+      connections,
     });
   const radio: RadioSite = {
     ...site,
