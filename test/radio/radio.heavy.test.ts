@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { obtainFfmpeg } from '../../dev/test-programs.js';
+import { accountCleanups } from '../../src/account-lifecycle/account-cleanups.js';
 import { TokenGate } from '../../src/accounts/token-gating/token-gate.js';
 import { Database } from '../../src/platform/database/database.js';
 import { RadioAdmission } from '../../src/radio/admission.js';
@@ -11,7 +12,11 @@ import { Icecast } from '../../src/radio/icecast.js';
 import { readStats, type Source } from '../../src/radio/icecast-stats.js';
 import { observeRadio, reasonToEnd } from '../../src/radio/observe.js';
 import { passwordHash } from '../../src/radio/streams.js';
+import { MediaFiles } from '../../src/videos/media-files.js';
 import type { Person } from '../money/wallets/support.js';
+import { textsOfRows } from '../platform/database/traces.js';
+import { makeAccount, signIn } from '../support/account.js';
+import { ADMIN_EMAIL } from '../support/platform-environment.js';
 import { newAddress, send } from '../support/http.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
@@ -34,12 +39,14 @@ let silent: Awaited<ReturnType<typeof silentServer>>;
 /** Calls of the node that the platform has made. */
 let calls = 0;
 
+function countCall() {
+  calls++;
+  return undefined;
+}
+
 beforeAll(async () => {
   [site, silent] = await Promise.all([radioSite(), silentServer()]);
-  site.node.fate = () => {
-    calls++;
-    return undefined;
-  };
+  site.node.fate = countCall;
   [ada, bob] = await Promise.all([site.holder(), site.person()]);
 });
 afterAll(async () => {
@@ -62,6 +69,7 @@ const isLive = async (id: string) => (await live()).find((each: { id: string }) 
 test('admits a source, lists its stream for all users, and serves players', async () => {
   const made = await site.web(ada, 'POST', '/api/radio/streams', {
     body: { title: 'Night', description: 'Slow music', genre: 'Ambient' },
+    headers: { 'idempotency-key': randomUUID() },
   });
   expect(made.status).toBe(201);
   const { sourcePassword: password, stream } = made.body;
@@ -109,7 +117,11 @@ test('admits a source, lists its stream for all users, and serves players', asyn
     await ended;
   }
   await until(async () => (await isLive(stream.id)) === undefined);
-  expect(site.logged.join('\n')).not.toContain(password);
+  const rows = await textsOfRows(site.database.db.asPlatform());
+  for (const text of [rows.join('\n'), site.logged.join('\n')]) {
+    for (const secret of [password, AUTH_SECRET, ADMIN_PASSWORD])
+      expect(text).not.toContain(secret);
+  }
 });
 
 test('ends the source of a removed stream, which does not return', async () => {
@@ -128,17 +140,104 @@ test('ends the source of a removed stream, which does not return', async () => {
   stop();
   expect((await connectSource(site.icecastUrl, stream)).status).toMatch(/ 401 /);
   expect((await site.web(ada, 'DELETE', path)).status).toBe(404);
+  const audited = await site.database.db
+    .asPlatform()
+    .query('SELECT actor, action FROM audit_log WHERE subject = $id ORDER BY id', {
+      id: stream.id,
+    });
+  expect(audited).toEqual([
+    { actor: ada.id, action: 'radio.create' },
+    { actor: ada.id, action: 'radio.remove' },
+  ]);
+});
+
+test('Icecast serves nothing but streams, and admits no source elsewhere', async () => {
+  for (const path of [
+    '/',
+    '/index.html',
+    '/status.xsl',
+    '/status-json.xsl',
+    '/server_version.xsl',
+  ]) {
+    expect([path, (await fetch(`${site.icecastUrl}${path}`)).status]).toEqual([path, 404]);
+  }
+  const stranger = await fetch(`${site.icecastUrl}/admin/stats`);
+  expect(stranger.status).toBe(401);
+  const { mount, password } = await site.stream(ada);
+  expect((await fetch(`${site.icecastUrl}${mount}`)).status).toBe(404);
+  for (const other of ['/live', '/admin', mount.replace('.mp3', '.opus'), '/a.mp3']) {
+    const source = await connectSource(site.icecastUrl, { mount: other, password });
+    source.close();
+    expect([other, source.status]).toEqual([other, expect.stringContaining(' 401 ')]);
+  }
+});
+
+test('the deletion of an account ends its sources and removes its streams', async () => {
+  const owner = await site.holder();
+  const stream = await site.stream(owner);
+  const source = await connectSource(site.icecastUrl, stream);
+  const stop = feed(source);
+  const { log, secrets } = site.dependencies;
+  const radio = accountCleanups({
+    ...{ database: site.database.db, log, secrets, identityProvider: undefined },
+    operations: { remove: () => Promise.reject(new Error('there are no agents')) },
+    planEndings: { endAll: () => Promise.resolve(0) },
+    media: new MediaFiles('/nonexistent'),
+    icecast: new Icecast({ url: site.icecastUrl, adminPassword: ADMIN_PASSWORD }),
+  }).find(({ name }) => name === 'radio');
+  await radio?.release({ userId: owner.id, requestId: 'a request', requestedAt: new Date() });
+  await source.ended;
+  stop();
+  expect((await connectSource(site.icecastUrl, stream)).status).toMatch(/ 401 /);
+  expect((await site.web(owner, 'GET', '/api/radio/streams')).body.count).toBe(0);
 });
 
 describe('creation of a stream', () => {
-  test('only a holder of the token can create a stream', async () => {
-    const { body, status } = await site.web(bob, 'POST', '/api/radio/streams', {
-      body: { title: 'Night' },
-    });
-    expect([status, body.error]).toEqual([403, expect.stringContaining('linked wallets')]);
+  test('only a holder of the token can create a stream, administrators included', async () => {
+    const { db } = site.database;
+    const account = await makeAccount(db, { email: ADMIN_EMAIL, isAdmin: true });
+    const admin = { ...account, cookie: await signIn(db, account) };
+    for (const each of [bob, admin]) {
+      const { body, status } = await site.web(each, 'POST', '/api/radio/streams', {
+        body: { title: 'Night' },
+      });
+      expect([status, body.error]).toEqual([403, expect.stringContaining('linked wallets')]);
+    }
     expect((await site.web(undefined, 'POST', '/api/radio/streams', { body: {} })).status).toBe(
       401,
     );
+  });
+
+  test.each([
+    [{}, 'title is required'],
+    [{ title: '' }, 'title'],
+    [{ title: 'x'.repeat(101) }, 'title must be at most 100 characters'],
+    [{ title: 'Night', description: 'x'.repeat(1_001) }, 'description'],
+    [{ title: 'Night', genre: 'x'.repeat(51) }, 'genre'],
+    [{ title: 'Night', format: 'wav' }, 'format'],
+    [{ title: 'Night', bitrate: 320 }, 'bitrate'],
+  ])('refuses %j, and names the wrong field', async (body, error) => {
+    const refused = await site.web(bob, 'POST', '/api/radio/streams', { body });
+    expect([refused.status, refused.body.error]).toEqual([400, expect.stringContaining(error)]);
+  });
+
+  test("refuses another user's agent", async () => {
+    const body = { title: 'Night', agentId: await site.agentOf(bob) };
+    const refused = await site.web(ada, 'POST', '/api/radio/streams', { body });
+    expect([refused.status, refused.body.error]).toEqual([404, 'Agent not found']);
+  });
+
+  test('refuses a stream while the chain cannot be reached', async () => {
+    const owner = await site.holder();
+    site.node.fate = () => 'lost';
+    const refused = await site.web(owner, 'POST', '/api/radio/streams', {
+      body: { title: 'Night' },
+    });
+    site.node.fate = countCall;
+    expect([
+      refused.status,
+      (await site.web(owner, 'GET', '/api/radio/streams')).body.count,
+    ]).toEqual([503, 0]);
   });
 
   test('a user can create twenty streams, also with fifty concurrent requests', async () => {

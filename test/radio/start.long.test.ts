@@ -67,6 +67,15 @@ test(
     expect((await received).status).toBe(200);
     await until(async () => ![0, api].includes(await pidOf('api')));
 
+    // Nor with an API that hangs.
+    const hung = await pidOf('api');
+    process.kill(hung, 'SIGSTOP');
+    try {
+      expect((await listen(stream.listenUrl, 200_000)).status).toBe(200);
+    } finally {
+      process.kill(hung, 'SIGCONT');
+    }
+
     const killed = await pidOf('icecast');
     const at = performance.now();
     process.kill(killed, 'SIGKILL');
