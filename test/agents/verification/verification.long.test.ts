@@ -9,17 +9,13 @@ import { evidenceOf } from '../../../src/agents/verification/evidence.js';
 import { connectDocker } from '../../../src/docker/containers/docker-client.js';
 import { containerName, STATE_DIRECTORY } from '../../../src/docker/containers/container-spec.js';
 import { CONFIG_FILE } from '../../../src/docker/containers/openclaw-config.js';
-import { createPaymentServices } from '../../../src/payment-services.js';
-import { loadPaymentSettings } from '../../../src/settings.js';
-import { createPaymentWorker } from '../../../worker/payment-worker.js';
-import { runWorkers } from '../../../worker/run-together.js';
 import { verifyAgentId } from '../../../workflows/ids.js';
 import { ensureTestImage } from '../../agent-image/ensure-test-image.js';
 import { newAddress, type Answer } from '../../support/http.js';
 import { freeSubnet, TEST_RUN_LABEL } from '../../support/docker.js';
+import { startPayments } from '../../support/payment-process.js';
 import { until } from '../../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../../support/platform.js';
-import { testEnvironment } from '../../support/platform-environment.js';
 
 const REPOSITORY = 'agent-platform-test/verified';
 const TAG = randomUUID();
@@ -40,35 +36,13 @@ beforeAll(async () => {
   on = await testPlatform({ env });
   user = await on.signUp('network');
   id = await on.runningAgent(user);
-  startPayments();
+  stopPayments = startPayments(on, operatorKey);
 });
 afterAll(async () => {
   await stopPayments?.();
   await on?.close();
   await on?.docker.getImage(`${REPOSITORY}:${TAG}`).remove();
 });
-
-/** Runs the payments process, the only one with the operator's key. */
-function startPayments(): void {
-  const settings = loadPaymentSettings(
-    testEnvironment({
-      DATABASE_URL: 'postgres://unused',
-      INTERNAL_API_KEY: 'key',
-      OPERATOR_PRIVATE_KEY: operatorKey,
-    }),
-  );
-  const services = createPaymentServices({ settings, database: on.db, log: on.log });
-  const { connection, namespace } = on.temporal;
-  const ending = new AbortController();
-  const running = runWorkers(
-    async () => [await createPaymentWorker({ connection, namespace, services })],
-    ending.signal,
-  );
-  stopPayments = async () => {
-    ending.abort();
-    await running;
-  };
-}
 
 /** Verifies by the backend from an address of its own, where no limit of a user counts. */
 const verify = () =>
@@ -310,7 +284,7 @@ test('without the payments process there is no attestation, and the next verific
   stopPayments = undefined;
   const { body } = await verify();
   expect(body).toMatchObject({ verified: true, attestation: null, attestationUid: null });
-  startPayments();
+  stopPayments = startPayments(on, operatorKey);
   expect((await verify()).body).toMatchObject({
     verified: true,
     attestationUid: expect.stringMatching(/^0x[\da-f]{64}$/),
