@@ -9,12 +9,14 @@ import { checkConfig } from '../mcp/check-config.js';
 import { CLIENT_NAMES, setupOf } from '../mcp/clients.js';
 import { examplesOf, markdownOf, serverJson } from '../mcp/documents.js';
 import { RPC_ERRORS } from '../mcp/error-form.js';
+import type { ToolRun } from '../mcp/server.js';
 import { shownTool } from '../mcp/tool.js';
 import { mcpTools } from '../mcp/tools.js';
 import type { BackendDependencies } from './dependencies.js';
 import { MCP_CONFIGS_LIMIT } from './limits.js';
 
 const PATH = '/api/hostmcp';
+const TOOLS_PATH = `${PATH}/tools`;
 
 const gateway = area({ tag: 'MCP', auth: bearer, keyScope: 'any' });
 
@@ -73,11 +75,11 @@ export function hostMcpEndpoints(
   dependencies: BackendDependencies,
   backend: readonly Endpoint[],
 ): readonly Endpoint[] {
-  const { apiKeys, platformHealth, refusals } = dependencies;
+  const { ai, apiKeys, platformHealth, refusals } = dependencies;
   const { http } = dependencies.settings;
   const tools = mcpTools(dependencies, backend);
   const listed = tools.map(shownTool);
-  const url = new URL(`${PATH}/tools`, http.backendPublicUrl).href;
+  const url = new URL(TOOLS_PATH, http.backendPublicUrl).href;
   const program = readPackage() ?? UNKNOWN;
   const { name, version } = program;
   // Loaded with the first request: a platform without MCP clients does not pay for the library.
@@ -131,7 +133,7 @@ export function hostMcpEndpoints(
   return [
     gateway({
       method: 'GET',
-      path: `${PATH}/tools`,
+      path: TOOLS_PATH,
       operationId: 'listMcpTools',
       summary: 'List the tools of the MCP endpoint',
       headers: z.object({ accept: z.string().optional(), origin: z.string().optional() }),
@@ -151,7 +153,7 @@ export function hostMcpEndpoints(
     }),
     gateway({
       method: 'POST',
-      path: `${PATH}/tools`,
+      path: TOOLS_PATH,
       operationId: 'callMcp',
       summary:
         'Call tools by the Model Context Protocol, streamable HTTP: without sessions, answers in JSON',
@@ -164,11 +166,17 @@ export function hostMcpEndpoints(
       errors: [403],
       errorForm: RPC_ERRORS,
       calls: tools.map(({ endpoint }) => endpoint),
-      async handler({ body, call, headers }) {
+      async handler({ body, call, caller, headers }) {
         requireOwnOrigin(headers.origin);
+        const userId = caller.kind === 'api-key' ? caller.userId : caller.user?.id;
+        const onToolRun = (run: ToolRun) => {
+          // The operator's own programs have no user for whom a call could count.
+          if (userId !== undefined) ai.meter.recordTool({ ...run, userId, endpoint: TOOLS_PATH });
+        };
         const protocolVersion = headers['mcp-protocol-version'];
         const { server } = await (loading ??= load());
-        const { status, body: answer } = await server.answer({ body, call, protocolVersion, url });
+        const request = { body, call, onToolRun, protocolVersion, url };
+        const { status, body: answer } = await server.answer(request);
         if (status === 202) return reply(202);
         const known = messages.safeParse(answer);
         if (status === 200 && known.success) return reply(200, known.data);

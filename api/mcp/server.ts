@@ -32,6 +32,14 @@ export interface McpRequest {
   /** Messages of JSON-RPC, parsed and unchecked. */
   readonly body: unknown;
   readonly call: CallEndpoint;
+  /** Called with each tool that has run, before the answer. */
+  readonly onToolRun: (run: ToolRun) => void;
+}
+
+export interface ToolRun {
+  readonly name: string;
+  readonly succeeded: boolean;
+  readonly ms: number;
 }
 
 /** An answer of the MCP endpoint; without a body for 202. */
@@ -53,8 +61,8 @@ export class McpGateway {
   }
 
   /** Answers the messages of one request, which has a transport and a server of its own. */
-  async answer({ body, call, protocolVersion, url }: McpRequest): Promise<McpAnswer> {
-    const server = this.#serverFor(call);
+  async answer({ body, call, onToolRun, protocolVersion, url }: McpRequest): Promise<McpAnswer> {
+    const server = this.#serverFor(call, onToolRun);
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
     await server.connect(transport);
     try {
@@ -72,16 +80,24 @@ export class McpGateway {
   }
 
   /** Returns a server of one request. Endpoints check the arguments, so that no tool is registered each time. */
-  #serverFor(call: CallEndpoint): Server {
+  #serverFor(call: CallEndpoint, onToolRun: McpRequest['onToolRun']): Server {
     const server = new Server(this.#info, {
       capabilities: { tools: { listChanged: false } },
       jsonSchemaValidator: SCHEMA_VALIDATOR,
     });
     server.setRequestHandler(ListToolsRequestSchema, () => this.#listed);
-    server.setRequestHandler(CallToolRequestSchema, ({ params }) => {
+    server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
       const tool = this.#tools.get(params.name);
       if (!tool) return failed(`Tool ${params.name} not found: tools/list has the names`);
-      return run(tool, params.arguments ?? {}, call);
+      const began = performance.now();
+      let succeeded = false;
+      try {
+        const result = await run(tool, params.arguments ?? {}, call);
+        succeeded = result.isError !== true;
+        return result;
+      } finally {
+        onToolRun({ name: tool.name, succeeded, ms: performance.now() - began });
+      }
     });
     return server;
   }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createBackend } from '../../api/backend/backend.js';
 import type { Listening } from '../../api/http/server.js';
+import { rollUpUsage } from '../../src/ai/usage/rollups.js';
 import type { KeyScope } from '../../src/types/key-scopes.js';
 import { makeAgent } from '../money/splits/support.js';
 import { makeAccount } from '../support/account.js';
@@ -167,6 +168,25 @@ describe('tools', () => {
     const answer = await post(toolCall(name, args), { headers: { authorization } });
     const refused = { isError: true, body: { code: 'SCOPE_REQUIRED', required } };
     expect(resultOf(answer.body.result)).toMatchObject(refused);
+  });
+
+  test('count in the usage of tools, and are no calls of AI', async () => {
+    const eve = await holder();
+    for (const id of [eve.agentId, eve.agentId, 'absent']) await eve.call('agents_get', { id });
+    await eve.call('tasks_list', { limit: 0 });
+    const { meter } = alone.dependencies.ai;
+    await meter.flushed();
+    const authorization = `Bearer ${INTERNAL_KEY}`;
+    const headers = { authorization, 'x-user-id': eve.id };
+    const report = async (name: string) =>
+      (await ask('GET', `/api/usage/${name}`, { headers })).body;
+    expect(await report('tools')).toEqual([
+      { tool_name: 'hostmcp/agents_get', calls: 3, successes: 2, avg_ms: expect.any(Number) },
+      { tool_name: 'hostmcp/tasks_list', calls: 1, successes: 0, avg_ms: expect.any(Number) },
+    ]);
+    await rollUpUsage(database.db);
+    for (const name of ['summary', 'by-model', 'daily']) expect(await report(name)).toEqual([]);
+    await eve.close();
   });
 
   test('a user without a plan can neither create an agent nor chat with one', async () => {

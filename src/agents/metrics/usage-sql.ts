@@ -1,7 +1,11 @@
+import { PLATFORM_TOOLS } from '../../ai/usage/usage-record.js';
 import type { UsageUnit } from './window.js';
 
+/** 1 for a logged call of AI, and 0 for a call of the platform's own tools. */
+const ONE_CALL = `(provider <> '${PLATFORM_TOOLS}')::int`;
+
 const CALLS = `
-  SELECT user_id, agent_id, created_at AS at, 1 AS calls,
+  SELECT user_id, agent_id, created_at AS at, ${ONE_CALL} AS calls,
          input_tokens::bigint + output_tokens AS tokens, cost_usd,
          tool_calls, tool_completed, tool_successes, tool_ms
     FROM usage_logs`;
@@ -64,7 +68,7 @@ export const lastDaySql = (ofUser: boolean) => {
   ), calls AS (
     SELECT calls, tokens, cost_usd FROM hours WHERE at > ${hour}
     UNION ALL
-    SELECT 1, input_tokens::bigint + output_tokens, cost_usd
+    SELECT ${ONE_CALL}, input_tokens::bigint + output_tokens, cost_usd
       FROM (SELECT DISTINCT user_id FROM hours WHERE at = ${hour}) h
       JOIN usage_logs l ON l.user_id = h.user_id AND l.created_at >= $from::timestamptz
        AND l.created_at < ${hour} + interval '1 hour'

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Database } from '../../platform/database/database.js';
@@ -8,7 +9,7 @@ import { Quota, SIGN_OF_LIFE_MS, type TokenClaim } from './quota.js';
 import { settleAbandoned } from './rollups.js';
 import { settleUsage } from './settle-usage.js';
 import { UsageJournal } from './usage-journal.js';
-import type { UsageRecord } from './usage-record.js';
+import { PLATFORM_TOOLS, type UsageRecord } from './usage-record.js';
 
 /**
  * Milliseconds for which records are collected. Calls of the same users wait with their reservations during a
@@ -34,6 +35,16 @@ export interface MeterOptions {
   readonly folder: string;
   readonly log: Logger;
   readonly signOfLifeMs?: number;
+}
+
+/** A call of one of the platform's own tools. */
+export interface PlatformToolCall {
+  readonly userId: string;
+  readonly name: string;
+  readonly succeeded: boolean;
+  /** Milliseconds until the result. */
+  readonly ms: number;
+  readonly endpoint: string;
 }
 
 /**
@@ -103,13 +114,20 @@ export class Meter {
       `[UsageLogger] Logging: ${agentId ?? 'api'} | ${model} | ` +
         `${inputTokens}+${outputTokens} tokens | $${costUsd}`,
     );
-    try {
-      this.#journal.append(record);
-    } catch (error) {
-      // It is still written from memory if this process survives.
-      this.#logFailure(error);
-    }
+    this.#append(record);
     this.#endOpen(used.callId);
+    this.#write();
+  }
+
+  /** Records a call of one of the platform's own tools. Must be called before its answer ends. */
+  recordTool({ endpoint, ms, name, succeeded, userId }: PlatformToolCall): void {
+    const result = { completed: 1, successes: succeeded ? 1 : 0, ms: Math.round(ms) };
+    this.#append({
+      ...{ callId: randomUUID(), userId, agentId: null, endpoint, at: new Date().toISOString() },
+      ...{ provider: PLATFORM_TOOLS, model: PLATFORM_TOOLS },
+      ...{ inputTokens: 0, outputTokens: 0, costUsd: '0' },
+      tools: [{ name: `${PLATFORM_TOOLS}/${name}`, calls: 1, ...result }],
+    });
     this.#write();
   }
 
@@ -140,6 +158,15 @@ export class Meter {
     this.#closing.abort();
     await this.#living;
     this.#journal.close();
+  }
+
+  #append(record: UsageRecord): void {
+    try {
+      this.#journal.append(record);
+    } catch (error) {
+      // It is still written from memory if this process survives.
+      this.#logFailure(error);
+    }
   }
 
   #holding(callId: string, usedSoFar: () => UsageRecord): () => UsageRecord {

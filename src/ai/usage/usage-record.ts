@@ -1,6 +1,12 @@
 import * as z from 'zod';
 import { toolCounts } from './tool-counts.js';
 
+/**
+ * Provider and model in the records of the platform's own tools. Such a record is of a kind of its own: a row of
+ * `usage_logs` that is no call of AI.
+ */
+export const PLATFORM_TOOLS = 'hostmcp';
+
 /** A row of `usage_logs`. Unknown fields are ignored: this release can read the journal of a later one. */
 export const usageRecord = z.object({
   callId: z.uuid(),

@@ -5,6 +5,7 @@ import { storeSamples } from '../../../src/agents/metrics/store-samples.js';
 import type { Sample } from '../../../src/agents/metrics/agent-meter.js';
 import { rollUpUsage } from '../../../src/ai/usage/rollups.js';
 import { settleUsage } from '../../../src/ai/usage/settle-usage.js';
+import { PLATFORM_TOOLS } from '../../../src/ai/usage/usage-record.js';
 import { usageOf } from '../../ai/usage/ledger.js';
 import { walletSite, type WalletSite } from '../../money/wallets/support.js';
 import { queryRows } from '../../platform/database/catalog.js';
@@ -191,6 +192,35 @@ test('usage counts each call in one step, rolled up or not', async () => {
   expect(shown).toEqual({ calls: 9, successes: 3, avgMs: 250 });
   const summary = await metricsOf(user, 'summary');
   expect(summary.body.usage).toEqual({ calls: 6, tokens: 30, costUsd: 0.000738 });
+});
+
+test("calls of the platform's own tools are calls of tools, and none of AI", async () => {
+  const user = await makeAccount(site.database.db);
+  const tools = [{ name: 'hostmcp/agents_list', calls: 1, completed: 1, successes: 1, ms: 40 }];
+  const used = (ago: number) =>
+    usageOf({
+      ...{ userId: user.id, provider: PLATFORM_TOOLS, model: PLATFORM_TOOLS, tools },
+      ...{ inputTokens: 0, outputTokens: 0, costUsd: '0' },
+      at: new Date(Date.now() - ago).toISOString(),
+    });
+  const { db } = site.database;
+  await settleUsage(db, [used(30_000), used(23.9 * HOUR)], []);
+  await settleUsage(db, [used(20_000)], []);
+  await rollUpUsage(db);
+  for (const [period, calls] of [
+    ['1h', 2],
+    ['24h', 3],
+    ['7d', 3],
+    ['90d', 3],
+  ] as const) {
+    const shown = await metricsOf(user, `performance?period=${period}`);
+    expect([period, shown.body.tools]).toEqual([period, { calls, successes: calls, avgMs: 40 }]);
+    const series = await metricsOf(user, `historical?period=${period}`);
+    expect(valuesOf(pointsOf(series, 'calls'))).toEqual([]);
+  }
+  const none = { calls: 0, tokens: 0, costUsd: 0 };
+  expect((await overviewOf(user)).body.usage24h).toEqual(none);
+  expect((await metricsOf(user, 'summary')).body.usage).toEqual(none);
 });
 
 const transition = (

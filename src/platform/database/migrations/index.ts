@@ -45,6 +45,7 @@ import { migration as fleet } from './044-fleet.js';
 import { migration as withdrawnSkills } from './045-withdrawn-skills.js';
 import { migration as unreadEmails } from './046-unread-emails.js';
 import { migration as coveringIndexes } from './047-covering-indexes.js';
+import { migration as platformTools } from './048-platform-tools.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -106,4 +107,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '045-withdrawn-skills', migration: withdrawnSkills },
   { name: '046-unread-emails', migration: unreadEmails },
   { name: '047-covering-indexes', migration: coveringIndexes },
+  { name: '048-platform-tools', migration: platformTools },
 ];
