@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { AdminRules } from '../../accounts/accounts/admin.js';
 import { BadRequestError, ConflictError, NotFoundError } from '../../lib/errors.js';
 import { recordAudit } from '../../platform/audit/audit.js';
@@ -39,17 +38,19 @@ export class ScheduledTasks {
   }
 
   /**
-   * Creates a task. @throws BadRequestError for its times; NotFoundError without the agent; ConflictError with
-   * `current` and `limit` at the limit of tasks
+   * Creates a task. The same request again returns the first task. @throws BadRequestError for its times;
+   * NotFoundError without the agent; ConflictError with `current` and `limit` at the limit of tasks
    */
   async create(by: Requester, requested: NewTask): Promise<ScheduledTaskRow> {
     const { agentId, enabled = true, message, name, schedule, timezone = 'UTC' } = requested;
     const setting = { schedule, timezone, enabled };
     const onceAt = usableTimes(setting, Date.now());
-    const id = randomUUID();
+    const id = by.idempotencyId;
     return by.tenant.transaction(async (db) => {
       // Serializes a user's creations, so that two concurrent ones cannot exceed the limits.
       await db.lock(`scheduled-tasks-of:${by.actor}`);
+      const [earlier] = await db.query('SELECT FROM scheduled_tasks WHERE id = $id', { id });
+      if (earlier) return findIn(db, id);
       const agents = await db.query(
         `SELECT FROM agents WHERE id = $agentId AND user_id = $userId AND desired <> 'deleted'
             AND deleted_at IS NULL FOR NO KEY UPDATE`,

@@ -96,6 +96,13 @@ test("creates, lists, changes and removes only the user's own tasks", async () =
   expect((await listTasks(by().tenant, ada, { limit: 10 })).items).toEqual([]);
 });
 
+test('is the first task when the request to create is repeated', async () => {
+  const [requester, wanted] = [by(), { agentId, name: 'n', message: 'm', schedule: '30m' }];
+  const first = await tasks.create(requester, wanted);
+  expect(await tasks.create(requester, wanted)).toEqual(first);
+  expect((await listTasks(by().tenant, ada, { limit: 10 })).items).toEqual([first]);
+});
+
 test('refuses times that are not usable, before any change', async () => {
   const task = await create();
   await expect(create({ schedule: '* * * * *' })).rejects.toThrow(BadRequestError);
