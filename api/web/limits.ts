@@ -57,7 +57,7 @@ export const LIMITS = {
   /** Verifications per user, from any address and by all keys. */
   verificationsOfUser: perMinute('verifications-of-user', UNSTATED),
   radio: perMinute('radio', 100),
-  /** New streams per user, from any address and by all keys. */
+  /** New and deleted streams per user, from any address and by all keys. */
   radioStreamsOfUser: perMinute('radio-streams-of-user', 30),
   /** Limit for a provider whose webhooks the platform receives, which has few addresses. */
   providerEvents: perMinute('provider-events', 6_000),

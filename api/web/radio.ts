@@ -128,6 +128,7 @@ export function radioEndpoints({ radioStreams }: Pick<WebDependencies, 'radioStr
       path: PATH,
       operationId: 'deleteStream',
       summary: 'Delete a stream, and end its source',
+      limitOfCaller: LIMITS.radioStreamsOfUser,
       query: z.object({ id: id.describe('The stream') }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404],

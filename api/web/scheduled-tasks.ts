@@ -95,6 +95,7 @@ export function scheduledTaskEndpoints({
       path: PATH,
       operationId: 'deleteScheduledTask',
       summary: 'Remove a scheduled task; its conversation stays',
+      limitOfCaller: LIMITS.tasksOfUser,
       query: z.object({ id }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404],

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Listening } from '../../../api/http/server.js';
-import { createWeb } from '../../../api/web/web.js';
+import { createWeb, webEndpoints } from '../../../api/web/web.js';
 import { makeAccount, signIn } from '../../support/account.js';
 import { databaseAlone } from '../../support/dependencies.js';
 import { call, newAddress } from '../../support/http.js';
@@ -39,4 +39,19 @@ test.each([
   expect(await left(used)).toEqual([most, String(Number(most) - 1)]);
   expect(await left(used)).toEqual([most, String(Number(most) - 2)]);
   expect(await left(other)).toEqual([mostOfOther, String(Number(mostOfOther) - 1)]);
+});
+
+test.each([
+  '/api/scheduled-tasks',
+  '/api/swarms',
+  '/api/skills',
+  '/api/skills/:name',
+  '/api/generate-video',
+  '/api/radio/streams',
+])('each change by %s has a rate of the user, from any address', (path) => {
+  const changes = webEndpoints(alone.dependencies).filter(
+    (each) => each.path === path && each.method !== 'GET',
+  );
+  expect(changes.length).toBeGreaterThan(0);
+  expect(changes.filter(({ limitOfCaller }) => limitOfCaller === undefined)).toEqual([]);
 });
