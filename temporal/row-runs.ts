@@ -3,6 +3,7 @@ import {
   type Client,
   type WorkflowStartOptions,
 } from '@temporalio/client';
+import type { SearchAttributePair } from '@temporalio/common';
 import {
   answerEmailId,
   applyProcessorEventId,
@@ -29,6 +30,8 @@ const CALL_TIMEOUT_MS = 10_000;
 export interface RowStart {
   /** The row's owner: runs for one owner do not delay those of other owners. */
   readonly owner?: string | undefined;
+  /** The agent that the row concerns, for the Temporal UI. */
+  readonly agentId?: string | undefined;
 }
 
 /** The runs for one kind of row: at most one at a time for each row. */
@@ -59,17 +62,17 @@ interface Kind {
   readonly isOnce?: true;
   readonly more?: (
     id: string,
-    owner: string | undefined,
+    how: RowStart,
   ) => Pick<WorkflowStartOptions, 'staticSummary' | 'typedSearchAttributes'>;
 }
 
 const optionsOf = (
   { isOnce, more, workflowId }: Omit<Kind, 'workflow'>,
   id: string,
-  owner?: string,
+  how: RowStart,
 ) => ({
-  ...more?.(id, owner),
-  ...(owner !== undefined && { priority: { fairnessKey: owner } }),
+  ...more?.(id, how),
+  ...(how.owner !== undefined && { priority: { fairnessKey: how.owner } }),
   workflowId: workflowId(id),
   taskQueue: PLATFORM_TASK_QUEUE,
   args: [id] as [string],
@@ -77,13 +80,19 @@ const optionsOf = (
   ...(isOnce && { workflowIdReusePolicy: 'REJECT_DUPLICATE' as const }),
 });
 
+/** Returns the search attributes of a run for an owner, or for one agent. */
+const attributesFor = ({ agentId, owner }: RowStart): SearchAttributePair[] => [
+  ...(agentId === undefined ? [] : [{ key: AGENT_ID, value: agentId }]),
+  ...(owner === undefined ? [] : [{ key: AGENT_OWNER, value: owner }]),
+];
+
 const runsOf =
   ({ workflow, ...kind }: Kind) =>
   (client: Client): RowRuns => ({
-    start: (id, { owner } = {}) =>
+    start: (id, how = {}) =>
       temporalCall(client, CALL_TIMEOUT_MS, async () => {
         try {
-          await client.workflow.start(workflow, optionsOf(kind, id, owner));
+          await client.workflow.start(workflow, optionsOf(kind, id, how));
           return true;
         } catch (error) {
           if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
@@ -110,7 +119,7 @@ export const accountDeletionRuns = runsOf({
   workflowId: deleteAccountId,
   more: (userId) => ({
     staticSummary: 'Deletion of an account',
-    typedSearchAttributes: [{ key: AGENT_OWNER, value: userId }],
+    typedSearchAttributes: attributesFor({ owner: userId }),
   }),
 });
 
@@ -119,7 +128,7 @@ export const cloneRuns = runsOf({
   workflowId: cloneAgentId,
   more: (id) => ({
     staticSummary: `Clone ${id}`,
-    typedSearchAttributes: [{ key: AGENT_ID, value: id }],
+    typedSearchAttributes: attributesFor({ agentId: id }),
   }),
 });
 
@@ -136,9 +145,9 @@ export const busMessageRuns = runsOf({
 export const emailRuns = runsOf({
   workflow: 'answerEmail',
   workflowId: answerEmailId,
-  more: (id, owner) => ({
+  more: (id, how) => ({
     staticSummary: `E-mail ${id}`,
-    typedSearchAttributes: owner === undefined ? [] : [{ key: AGENT_OWNER, value: owner }],
+    typedSearchAttributes: attributesFor(how),
   }),
 });
 
@@ -146,21 +155,18 @@ export const emailRuns = runsOf({
 export const verificationRuns = runsOf({
   workflow: 'verifyAgent',
   workflowId: verifyAgentId,
-  more: (agentId, owner) => ({
+  more: (agentId, { owner }) => ({
     staticSummary: `Verification of agent ${agentId}`,
-    typedSearchAttributes: [
-      { key: AGENT_ID, value: agentId },
-      ...(owner === undefined ? [] : [{ key: AGENT_OWNER, value: owner }]),
-    ],
+    typedSearchAttributes: attributesFor({ agentId, owner }),
   }),
 });
 
 const SWARMS = {
   workflow: 'runSwarm',
   workflowId: runSwarmId,
-  more: (id, owner) => ({
+  more: (id, how) => ({
     staticSummary: `Swarm ${id}`,
-    typedSearchAttributes: owner === undefined ? [] : [{ key: AGENT_OWNER, value: owner }],
+    typedSearchAttributes: attributesFor(how),
   }),
 } as const satisfies Kind;
 
@@ -172,10 +178,10 @@ export interface SwarmRuns extends RowRuns {
 
 export const swarmRuns = (client: Client): SwarmRuns => ({
   ...runsOf(SWARMS)(client),
-  cancel: (id, round, { owner } = {}) =>
+  cancel: (id, round, how = {}) =>
     temporalCall(client, CALL_TIMEOUT_MS, async () => {
       await client.workflow.signalWithStart(SWARMS.workflow, {
-        ...optionsOf(SWARMS, id, owner),
+        ...optionsOf(SWARMS, id, how),
         signal: cancelSwarm,
         signalArgs: [round],
       });
@@ -185,9 +191,9 @@ export const swarmRuns = (client: Client): SwarmRuns => ({
 const VIDEOS = {
   workflow: 'generateVideo',
   workflowId: generateVideoId,
-  more: (id, owner) => ({
+  more: (id, how) => ({
     staticSummary: `Video ${id}`,
-    typedSearchAttributes: owner === undefined ? [] : [{ key: AGENT_OWNER, value: owner }],
+    typedSearchAttributes: attributesFor(how),
   }),
 } as const satisfies Kind;
 
@@ -199,10 +205,10 @@ export interface VideoRuns extends RowRuns {
 
 export const videoRuns = (client: Client): VideoRuns => ({
   ...runsOf(VIDEOS)(client),
-  change: (id, { owner } = {}) =>
+  change: (id, how = {}) =>
     temporalCall(client, CALL_TIMEOUT_MS, async () => {
       await client.workflow.signalWithStart(VIDEOS.workflow, {
-        ...optionsOf(VIDEOS, id, owner),
+        ...optionsOf(VIDEOS, id, how),
         signal: videoChanged,
       });
     }),

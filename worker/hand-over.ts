@@ -23,7 +23,13 @@ export interface Handed {
   readonly again: '20 seconds' | '30 seconds' | '1 minute' | '5 minutes';
   /** SQL expression for a row's owner, if some owners may have many more rows than others. */
   readonly owner?: string;
-  readonly start: (id: string, owner: string | undefined) => Promise<unknown>;
+  /** SQL expression for the agent of a row that concerns one. */
+  readonly agent?: string;
+  readonly start: (
+    id: string,
+    owner: string | undefined,
+    agentId: string | undefined,
+  ) => Promise<unknown>;
   /** Milliseconds for which newly notified rows are left to other processes; 0 by default. */
   readonly patienceMs?: number;
   /** Log line for a failed handover. */
@@ -56,20 +62,22 @@ export function handOverPeriodically(
  */
 export async function handOver(
   database: Database,
-  { table, key, open, owner = 'NULL', again, start }: Handed,
+  { again, agent = 'NULL', key, open, owner = 'NULL', start, table }: Handed,
 ): Promise<number> {
   const platform = database.asPlatform();
-  const due = await platform.query<{ id: string; owner: string | null }>(
+  const due = await platform.query<{ id: string; owner: string | null; agent: string | null }>(
     `UPDATE ${table} SET due_at = now() + interval '${again}'
       WHERE ${key} = ANY (ARRAY(
         SELECT ${key} FROM ${table} WHERE ${open} AND due_at <= now()
          ORDER BY due_at LIMIT ${MAX_TOGETHER} FOR UPDATE SKIP LOCKED))
-      RETURNING ${key} AS id, ${owner} AS owner`,
+      RETURNING ${key} AS id, ${owner} AS owner, ${agent} AS agent`,
   );
   const limiter = new FairLimiter({ atOnce: MAX_CALLS, perOwner: MAX_CALLS });
   const results = await Promise.allSettled(
     due.map((row) =>
-      limiter.run({ owner: row.owner ?? '' }, () => start(row.id, row.owner ?? undefined)),
+      limiter.run({ owner: row.owner ?? '' }, () =>
+        start(row.id, row.owner ?? undefined, row.agent ?? undefined),
+      ),
     ),
   );
   const failed = results.flatMap((each, index) =>

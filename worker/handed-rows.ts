@@ -151,7 +151,8 @@ export const agentEmails = (runs: RowRuns): Handed => ({
   again: '5 minutes',
   failure: 'e-mails to agents could not be handed over, retrying',
   owner: 'user_id',
-  start: (id, owner) => runs.start(id, { owner }),
+  agent: 'agent_id',
+  start: (id, owner, agentId) => runs.start(id, { owner, agentId }),
 });
 
 /** Unfinished videos; the run of a changed one checks its prediction at once. */
@@ -162,8 +163,11 @@ export const videos = (store: Pick<VideoStore, 'needsCheck'>, runs: VideoRuns): 
   again: '1 minute',
   failure: 'videos could not be handed over, retrying',
   owner: 'user_id',
-  start: async (id, owner) =>
-    (await store.needsCheck(id)) ? runs.change(id, { owner }) : runs.start(id, { owner }),
+  agent: 'agent_id',
+  start: async (id, owner, agentId) => {
+    const how = { owner, agentId };
+    return (await store.needsCheck(id)) ? runs.change(id, how) : runs.start(id, how);
+  },
 });
 
 /** Runs of tasks that are open; a run that a schedule started is handed over if its workflow was lost. */

@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ChainSigners } from '../../temporal/chain-signers.js';
-import { busMessageRuns, cloneRuns, royaltySplitRuns } from '../../temporal/row-runs.js';
+import {
+  busMessageRuns,
+  cloneRuns,
+  emailRuns,
+  royaltySplitRuns,
+  swarmRuns,
+  verificationRuns,
+  videoRuns,
+} from '../../temporal/row-runs.js';
+import { AGENT_ID, AGENT_OWNER } from '../../workflows/search-attributes.js';
 import { WorkflowLab } from '../workflows/support/workflow-lab.js';
 
 let lab: WorkflowLab;
@@ -29,6 +38,23 @@ test.each([
     expect(run.type).toBe(type);
     expect(await runs.start(id)).toBe(true);
     expect(await runOf(`${name}-${id}`)).toEqual(run);
+  },
+);
+
+test.each([
+  ['an e-mail', emailRuns, 'email', 'E-mail'],
+  ['a video', videoRuns, 'video', 'Video'],
+  ['a swarm', swarmRuns, 'swarm', 'Swarm'],
+  ['a verification', verificationRuns, 'verify-agent', 'Verification of agent'],
+] as const)(
+  'the run of %s has a summary, its owner and its agent',
+  async (_, runsOf, name, summary) => {
+    const id = randomUUID();
+    await runsOf(clientOf()).start(id, { owner: 'ada', agentId: id });
+    const run = await clientOf().workflow.getHandle(`${name}-${id}`).describe();
+    expect(await run.staticSummary()).toBe(`${summary} ${id}`);
+    const attributes = [AGENT_OWNER, AGENT_ID].map((key) => run.typedSearchAttributes.get(key));
+    expect(attributes).toEqual(['ada', id]);
   },
 );
 

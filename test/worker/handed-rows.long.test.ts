@@ -10,6 +10,7 @@ import { SwarmStore } from '../../src/swarms/swarm-store.js';
 import { PaymentStore } from '../../src/money/payments/payment-store.js';
 import {
   accountDeletions,
+  agentEmails,
   busMessages,
   busSignatures,
   clones,
@@ -338,6 +339,22 @@ describe('owner of a run', () => {
     const split = ROWS.royalty_splits?.(user, 1) ?? {};
     await owner(insertSql('royalty_splits', { ...split, status: 'queued' }));
     expect(await ownerOf((start) => royaltySplits({ start }))).toBe(user);
+  });
+
+  test('an e-mail is owned by the user of its agent, which the run names', async () => {
+    const user = await newUser(database);
+    const agent = ROWS.agents?.(user, 1) ?? {};
+    await owner(insertSql('agents', agent));
+    await owner(insertSql('agent_emails', ROWS.agent_emails?.(user, 1) ?? {}));
+    await owner(
+      `UPDATE agent_emails SET status = 'received', settled_at = NULL, due_at = now()
+        WHERE user_id = '${user}'`,
+    );
+    const started: unknown[] = [];
+    const start: RowRuns['start'] = (_, how) => Promise.resolve(started.push(how) > 0);
+    await handOver(database.db, agentEmails({ start }));
+    expect(started).toEqual([{ owner: user, agentId: agent.id }]);
+    await owner(`DELETE FROM agent_emails WHERE user_id = '${user}'`);
   });
 
   test('a signer is owned by the user of its wallet, and by none if the platform signs', async () => {
