@@ -140,6 +140,22 @@ describe('fetches', () => {
     expect(Date.parse(unchanged.body.fetchedAt)).toBeGreaterThan(Date.parse(first.body.fetchedAt));
   });
 
+  test('fetches name the time of the last change, for a server without tags', async () => {
+    const lastModified = 'Sat, 28 Nov 2026 05:00:00 GMT';
+    answer = (request, response) => {
+      if (request.headers['if-modified-since'] === lastModified) {
+        return response.writeHead(304).end();
+      }
+      response.writeHead(200, { ...RSS, 'last-modified': lastModified });
+      response.end('<rss version="2.0"><channel><item><guid>1</guid></item></channel></rss>');
+    };
+    await read();
+    await due();
+    expect([idsOf(await read()), fetches.length]).toEqual([['1'], 2]);
+    expect(fetches[1]?.headers).toMatchObject({ 'if-modified-since': lastModified });
+    expect((await read()).body.stale).toBe(false);
+  });
+
   test('fetches keep items that are no longer in the feed, behind the new ones', async () => {
     await read();
     await due();
