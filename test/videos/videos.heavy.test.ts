@@ -154,17 +154,14 @@ describe('a request for a video', () => {
          SELECT gen_random_uuid(), '${userId}', 'a' FROM generate_series(2, ${limit});
        UPDATE videos SET ${state} WHERE user_id = '${userId}'`,
     );
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, () =>
-        site.web(ada, 'POST', PATH, { body: { prompt: 'A sunrise' } }),
-      ),
-    );
-    expect(answers.filter(({ status }) => status === 202)).toHaveLength(1);
-    const refused = answers.filter(({ status }) => status === 429);
-    expect(refused).toHaveLength(19);
-    for (const { body } of refused) {
-      expect(body).toMatchObject({ code: 'VIDEO_LIMIT_REACHED', current: limit, limit });
-    }
+    const videos = videosWith(site.dependencies.settings.videos);
+    const ends = await Promise.allSettled(Array.from({ length: 50 }, () => create(videos)));
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const refused = await site.web(ada, 'POST', PATH, { body: { prompt: 'A sunrise' } });
+    expect([refused.status, refused.body]).toEqual([
+      429,
+      expect.objectContaining({ code: 'VIDEO_LIMIT_REACHED', current: limit, limit }),
+    ]);
   });
 
   test('a request for a video is a 503 without a provider, which names the missing setting', async () => {
@@ -183,7 +180,8 @@ describe('a request for a video', () => {
     const limited = videosWith({ ...site.dependencies.settings.videos, dailyTotal: 5 });
     for (let made = 0; made < 4; made++) await create(limited, await site.customer());
     const people = await Promise.all(Array.from({ length: 10 }, () => site.customer()));
-    const ends = await Promise.allSettled(people.map((person) => create(limited, person)));
+    const fifty = Array.from({ length: 50 }, (_, n) => people[n % 10]);
+    const ends = await Promise.allSettled(fifty.map((person) => create(limited, person)));
     expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     for (const end of ends) {
       if (end.status === 'rejected') expect(end.reason).toMatchObject({ status: 503 });
