@@ -20,6 +20,8 @@ export interface StandInPrediction {
   readonly model: string;
   readonly input: Readonly<Record<string, unknown>>;
   readonly webhook: string | undefined;
+  /** Events for which the webhook was requested. */
+  readonly events: readonly string[] | undefined;
   status: 'starting' | 'processing' | 'succeeded' | 'failed' | 'canceled' | 'aborted';
   output: unknown;
   error: string | null;
@@ -97,7 +99,12 @@ export async function startVideoProvider({
 
   const signed = (event: object, id?: string) => signedEvent(secret, event, { id });
 
-  const shown = ({ model, webhook: _webhook, ...prediction }: StandInPrediction) => ({
+  const shown = ({
+    events: _events,
+    model,
+    webhook: _webhook,
+    ...prediction
+  }: StandInPrediction) => ({
     ...prediction,
     model,
     version: 'hidden',
@@ -126,14 +133,19 @@ export async function startVideoProvider({
   }
 
   function create(model: string, body: string): StandInPrediction | undefined {
-    const { input, webhook } = JSON.parse(body) as {
+    const {
+      input,
+      webhook,
+      webhook_events_filter: events,
+    } = JSON.parse(body) as {
       input?: Record<string, unknown>;
       webhook?: string;
+      webhook_events_filter?: string[];
     };
     if (typeof input?.prompt !== 'string' || predictions.size >= MAX_PREDICTIONS) return undefined;
     const id = randomBytes(13).toString('hex');
     const prediction: StandInPrediction = {
-      ...{ id, model, input, webhook, status: 'starting', output: null, error: null },
+      ...{ id, model, input, webhook, events, status: 'starting', output: null, error: null },
     };
     predictions.set(id, prediction);
     void delay(standIn.workMs, undefined, { signal: closing.signal, ref: false }).then(

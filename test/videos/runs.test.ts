@@ -89,6 +89,7 @@ test('a video is made, reported by a webhook, and its file is the one of the pro
     model: 'stand-in/video',
     input: { prompt: PROMPT, duration: 2, aspect_ratio: '1:1' },
     webhook: expect.stringMatching(/\/api\/webhooks\/video$/),
+    events: ['completed'],
   });
   expect((await site.get(ada, id)).status).toBe('processing');
   provider.finish(predictionId);
