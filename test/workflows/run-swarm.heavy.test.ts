@@ -44,6 +44,21 @@ test('a sequential swarm sends its question to one member after the other, and s
   expect([swarm.mostAtOnce, swarm.made]).toEqual([1, ['1/0', '1/1', '1/2', 'settle 1']]);
 });
 
+test('a swarm shows how many of its members are done', async () => {
+  const swarm = new SwarmRun({ strategy: 'sequential', members: 3 });
+  const shown: (string | undefined)[] = [];
+  swarm.ask = async () => {
+    const handle = lab.environment.client.workflow.getHandle(swarm.workflowId);
+    const { currentDetails } = await handle.query<{ readonly currentDetails?: string }>(
+      '__temporal_workflow_metadata',
+    );
+    shown.push(currentDetails);
+    return 'answered';
+  };
+  await run(swarm);
+  expect(shown).toEqual(['0 of 3', '1 of 3', '2 of 3']);
+});
+
 test.each(['parallel', 'sequential'] as const)(
   'a cancelled %s swarm sends no question after the turns in progress',
   async (strategy) => {
