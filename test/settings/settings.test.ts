@@ -161,6 +161,21 @@ describe('settings from the environment', () => {
     expect(problemsOf({ ...whole, RADIO_AUTH_SECRET: 'short' })).toHaveLength(1);
   });
 
+  test('refuses an address of the provider of videos without TLS in production, beyond this machine', () => {
+    const production = { ...NEEDED, ...PRODUCTION };
+    expect(problemsOf({ ...production, VIDEO_API_URL: 'http://videos.example' })).toEqual([
+      expect.stringMatching(/^VIDEO_API_URL .*https/),
+    ]);
+    expect(problemsOf({ ...production, VIDEO_API_URL: 'http://127.0.0.1:3040' })).toEqual([]);
+    expect(loadSettings(NEEDED).videos.apiUrl).toBe('https://api.replicate.com');
+  });
+
+  test('names the file of feeds that cannot be read', () => {
+    expect(problemsOf({ ...NEEDED, DATAFEEDS_FILE: '/nowhere/feeds.json' })).toEqual([
+      'the file that DATAFEEDS_FILE names cannot be read',
+    ]);
+  });
+
   test('requires the key by which a summarizer recognizes buyers in production', () => {
     const sold = { ...NEEDED, ...PRODUCTION, SUMMARIZER_URL: 'http://127.0.0.1:3100' };
     expect(problemsOf(sold)).toEqual([expect.stringMatching(/^SUMMARIZER_KEY is missing/)]);
