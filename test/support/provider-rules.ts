@@ -115,7 +115,8 @@ const RULES: Readonly<Record<ServerName, (model: string, body: Json) => void>> =
     openAiFormat(body, { ...OPENAI, images: reasons, jsonAsked: true });
   },
   own: (_model, body) => openAiFormat(body, OWN),
-  mistral: (_model, body) => openAiFormat(body, { ...OWN, ids: /^[a-zA-Z0-9]{9}$/ }),
+  mistral: (_model, body) =>
+    openAiFormat(body, { ...OWN, ids: /^[a-zA-Z0-9]{9}$/, answersResults: true }),
   openrouter: (model, body) => {
     only(body, [...FIELDS, 'reasoning', 'include_reasoning', 'top_k', 'verbosity'], 'body');
     const marked = JSON.stringify(body).match(/"cache_control":/g) ?? [];
@@ -221,6 +222,7 @@ const OPENAI = {
   assistant: ['name', 'refusal', 'tool_calls', 'function_call'] as readonly string[],
   tool: ['tool_call_id'] as readonly string[],
   ids: /^.{1,40}$/,
+  answersResults: false,
 };
 
 const OWN = { ...OPENAI, developer: false, properties: false, cacheControl: true };
@@ -241,8 +243,12 @@ function openAiFormat(body: Json, rules: typeof OPENAI): void {
     check(asked, "'messages' must contain the word 'json' in some form");
   }
   let open: string[] = [];
+  let before = '';
   for (const message of body.messages) {
     const { role, content } = message;
+    const isOrdered = before !== 'tool' || role === 'tool' || role === 'assistant';
+    check(!rules.answersResults || isOrdered, `Unexpected role '${role}' after role 'tool'`);
+    before = role;
     if (role === 'tool') {
       check(open.includes(message.tool_call_id), 'a result of no call');
       open = open.filter((id) => id !== message.tool_call_id);

@@ -4,6 +4,7 @@ import {
   beginOfTurn,
   hasTypeOf,
   isLenient,
+  NO_ANSWER,
   NO_TEXT,
   RESULT_IMAGES,
   withReadImages,
@@ -26,7 +27,8 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 export function messagesFor(rules: ServerRules, request: ChatRequest): ChatMessage[] {
   const { model } = request;
   const asked = rules.requiresJsonAsked ? withJsonAsked(request) : request.messages;
-  const all = withToolCalls(asked, rules.callForm(model));
+  const form = rules.callForm(model);
+  const all = withToolCalls(asked, form);
   const given = rules.takesOneInstruction(model) ? withOneInstruction(all) : all;
   const current = beginOfTurn(given);
   const sent: ChatMessage[] = [];
@@ -50,7 +52,18 @@ export function messagesFor(rules: ServerRules, request: ChatRequest): ChatMessa
     if (next) sent.push(next);
   }
   addImages();
-  return sent.length > 0 ? sent : [{ role: 'user', content: NO_TEXT }];
+  if (sent.length === 0) return [{ role: 'user', content: NO_TEXT }];
+  return form.requiresAnswer === true ? withAnswers(sent) : sent;
+}
+
+/** Adds an answer between tool results and a message that is neither a result nor an answer. */
+function withAnswers(messages: readonly ChatMessage[]): ChatMessage[] {
+  return messages.flatMap((message, at) => {
+    const isAnswered = ['tool', 'assistant'].includes(message.role);
+    return messages[at - 1]?.role === 'tool' && !isAnswered
+      ? [{ role: 'assistant', content: NO_ANSWER }, message]
+      : [message];
+  });
 }
 
 const isInstruction = ({ role }: ChatMessage): boolean => role === 'system' || role === 'developer';

@@ -65,8 +65,8 @@ const openai: ServerRules = {
   withSettings: forOpenAiModel,
 };
 
-/** Mistral takes ids of exactly nine letters or digits, as do other servers by the templates of its models. */
-const MISTRAL_CALLS: CallForm = { idLength: 9 };
+/** Tool calls at Mistral, and at other servers by the templates of its models. */
+const MISTRAL_CALLS: CallForm = { idLength: 9, requiresAnswer: true };
 
 const MISTRAL_MODEL = /(?:mis|minis|magis|devs|codes)tral|mixtral|pixtral/i;
 

@@ -7,6 +7,9 @@ export const NO_TEXT = '(no text)';
 /** Text of the user after an answer, where a provider refuses a conversation that ends with an answer. */
 export const CONTINUE = 'Continue.';
 
+/** Text of an answer between tool results and another message, where a provider requires an answer. */
+export const NO_ANSWER = '(no answer)';
+
 /** Text in place of an image that the model does not accept. */
 const NO_IMAGE = '(An image was left out: this model cannot read it.)';
 

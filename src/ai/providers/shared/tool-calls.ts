@@ -18,6 +18,8 @@ export interface CallForm {
   readonly refusedInNames?: RegExp;
   /** Letters and digits of an id, if the provider takes no other ids. */
   readonly idLength?: number;
+  /** Requires an answer after the results of calls, before any other message. */
+  readonly requiresAnswer?: boolean;
 }
 
 /**

@@ -201,6 +201,24 @@ describe('conversation', () => {
     expect(results.map((each: ChatMessage) => each.tool_call_id)).toEqual(sent);
   });
 
+  test.each(['user', 'system'])(
+    'Mistral alone gets an answer between results and a message of the role %s',
+    (role) => {
+      const rounds = [
+        { ...answer, tool_calls: [call] },
+        { role: 'tool', tool_call_id: call.id, content: 'x' },
+      ];
+      const messages = [...rounds, { ...answer }, ...rounds, { role, content: 'y' }];
+      const rolesAt = (baseUrl: string) =>
+        bodyOf('openai', { ...REQUEST, messages }, baseUrl).messages.map(
+          (each: ChatMessage) => each.role,
+        );
+      const given = ['assistant', 'tool', 'assistant', 'assistant', 'tool'];
+      expect(rolesAt('https://api.mistral.ai/v1')).toEqual([...given, 'assistant', role]);
+      expect(rolesAt(AT.baseUrl)).toEqual([...given, role]);
+    },
+  );
+
   const calling = (...ids: string[]) => ({
     ...answer,
     tool_calls: ids.map((id) => ({ ...call, id })),
