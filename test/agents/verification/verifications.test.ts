@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { zeroAddress } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { OperationStore } from '../../../src/agents/operations/operation-store.js';
 import { Attester } from '../../../src/agents/verification/attester.js';
 import { VerificationStore } from '../../../src/agents/verification/verification-store.js';
@@ -43,10 +43,10 @@ beforeEach(async () => {
 
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 
-const verify = () => {
+const verify = (tenant = database.db.asUser(agent.userId)) => {
   const { agentId, userId } = agent;
   const requester = { actor: userId, requestId: 'r', idempotencyId: randomUUID() };
-  return verifications.verify({ ...requester, tenant: database.db.asUser(userId) }, agentId, never);
+  return verifications.verify({ ...requester, tenant }, agentId, never);
 };
 
 const rows = () =>
@@ -82,8 +82,14 @@ test.each([
 });
 
 test('is one measurement for fifty requests at once', async () => {
-  const requests = Promise.all(Array.from({ length: 50 }, () => verify()));
-  await expect.poll(rows).toEqual([{ state: 'measuring' }]);
+  const tenant = database.db.asUser(agent.userId);
+  const joining = vi.spyOn(tenant, 'transaction');
+  const requests = Promise.all(Array.from({ length: 50 }, () => verify(tenant)));
+  const joined = () =>
+    joining.mock.settledResults.filter(({ type }) => type === 'fulfilled').length;
+  // A request that comes later begins a measurement of its own.
+  await expect.poll(joined).toBe(50);
+  expect(await rows()).toEqual([{ state: 'measuring' }]);
   const open = await store.open(agent.agentId);
   if (!open) throw new Error('a verification is open');
   await store.recordMeasured(open.id, { checks: CHECKS, image: 'sha256:1' });
