@@ -108,18 +108,19 @@ export class SessionOpenings {
 
   /**
    * Activates a session; a concurrent activation books the deposit only once. A session whose hold has
-   * expired is settled at once, without debits.
+   * expired, or which was closed before it was open, is settled immediately, without debits.
    */
   async #activate({ deposit, id }: PaymentSessionRow, hold: EscrowHold): Promise<void> {
     await this.#parts.database.asPlatform().statements((db) =>
       Promise.all([
         db.query(
           `UPDATE payment_sessions
-              SET state = over.state, opened_at = now(), hold_expires_at = $expiresAt,
-                  closing_at = CASE WHEN over.state = 'settling' THEN now() END
-             FROM (SELECT CASE WHEN $closed OR $expiresAt <= now() THEN 'settling'
-                               ELSE 'active' END AS state) AS over
-            WHERE id = $id AND payment_sessions.state = 'opening'`,
+              SET opened_at = now(), hold_expires_at = $expiresAt,
+                  state = CASE WHEN closing_at IS NOT NULL OR $closed OR $expiresAt <= now()
+                               THEN 'settling' ELSE 'active' END,
+                  closing_at = CASE WHEN $closed OR $expiresAt <= now()
+                                    THEN coalesce(closing_at, now()) ELSE closing_at END
+            WHERE id = $id AND state = 'opening'`,
           { id, expiresAt: hold.expiresAt, closed: hold.closed },
         ),
         transfer(db, {
@@ -151,7 +152,7 @@ async function failOpening(database: Database, id: string, failure: PaymentFailu
   await database.asPlatform().statements((db) =>
     Promise.all([
       db.query(
-        `UPDATE payment_sessions SET state = 'failed', failure = $failure
+        `UPDATE payment_sessions SET state = 'failed', failure = $failure, closing_at = NULL
           WHERE id = $id AND state = 'opening'`,
         { id, failure },
       ),

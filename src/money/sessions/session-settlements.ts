@@ -420,7 +420,7 @@ export async function beginClosing(db: Statements, id: string): Promise<boolean>
 
 /**
  * Stops debits of all sessions that a user opened for wallets kept here, and of those of further wallets, and makes
- * their closing due.
+ * their closing due. A session that is being opened closes once its hold is on chain.
  *
  * @param wallets addresses in lower case.
  */
@@ -430,8 +430,10 @@ export async function closeSessionsOf(
   wallets: readonly Hex[] = [],
 ): Promise<void> {
   await db.query(
-    `UPDATE payment_sessions SET state = 'settling', closing_at = now(), due_at = now()
-      WHERE (user_id = $userId OR address = ANY ($wallets)) AND state = 'active'`,
+    `UPDATE payment_sessions
+        SET state = CASE state WHEN 'active' THEN 'settling' ELSE state END,
+            closing_at = coalesce(closing_at, now()), due_at = now()
+      WHERE (user_id = $userId OR address = ANY ($wallets)) AND state IN ('opening', 'active')`,
     { userId, wallets },
   );
 }

@@ -10,6 +10,7 @@ import { sessionAccount, spentAccount } from '../../../src/money/sessions/causes
 import { Escrow } from '../../../src/money/sessions/escrow.js';
 import {
   beginClosing,
+  closeSessionsOf,
   settledBy,
   NOTIFY_AFTER_ATTEMPTS,
   SessionSettlements,
@@ -373,6 +374,37 @@ test('keeps a session with a refused hold waiting while another chain is configu
   await waitsElsewhere(id, () => Promise.reject(new Error('the chain must not be queried')));
 });
 
+/** Returns an opening session to the state before its hold was seen on chain, and closes its wallet's sessions. */
+async function closedBeforeOpening(): Promise<string> {
+  const id = await lab.open(5n * ONE);
+  await lab.owner(
+    `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
+      WHERE id = '${id}'`,
+  );
+  const { address } = await lab.session(id);
+  await closeSessionsOf(lab.db.asPlatform(), 'nobody', [address as Hex]);
+  return id;
+}
+
+test('never activates a session whose account closed its sessions before the hold was on chain', async () => {
+  const id = await closedBeforeOpening();
+  await new SessionOpenings(lab.parts).step(id);
+  expect(await lab.session(id)).toMatchObject({ state: 'settling' });
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 0n, closed: true });
+});
+
+test('fails a closed session whose hold was refused', async () => {
+  const id = await closedBeforeOpening();
+  await lab.owner(
+    `UPDATE payments SET state = 'failed', failure = 'refused', hash = NULL, block_number = NULL
+      WHERE cause = 'session-open:${id}';
+     UPDATE payment_sessions SET hold_id = '0x${'1'.repeat(64)}' WHERE id = '${id}'`,
+  );
+  await new SessionOpenings(lab.parts).step(id);
+  expect(await lab.session(id)).toMatchObject({ state: 'failed', closingAt: null });
+});
+
 test('books at most the delivered amount of a hold that an operator closes by hand', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 1n * ONE);
@@ -513,7 +545,8 @@ test('closes a session at its maximum age and before its hold expires', async ()
     await lab.open(1n * ONE, anvilAccount(6)),
   ];
   await lab.owner(
-    `UPDATE payment_sessions SET hold_expires_at = now() + interval '3 days';
+    `UPDATE payment_sessions SET hold_expires_at = now() + interval '3 days'
+      WHERE hold_expires_at IS NOT NULL;
      UPDATE payment_sessions SET opened_at = now() - interval '25 hours' WHERE id = '${old}';
      UPDATE payment_sessions SET hold_expires_at = now() + interval '11 hours' WHERE id = '${expiring}'`,
   );

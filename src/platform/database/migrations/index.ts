@@ -46,6 +46,7 @@ import { migration as withdrawnSkills } from './045-withdrawn-skills.js';
 import { migration as unreadEmails } from './046-unread-emails.js';
 import { migration as coveringIndexes } from './047-covering-indexes.js';
 import { migration as platformTools } from './048-platform-tools.js';
+import { migration as closingBeforeOpening } from './049-closing-before-opening.js';
 import type { Migration } from './migration.js';
 
 interface ListedMigration {
@@ -108,4 +109,5 @@ export const MIGRATIONS: readonly ListedMigration[] = [
   { name: '046-unread-emails', migration: unreadEmails },
   { name: '047-covering-indexes', migration: coveringIndexes },
   { name: '048-platform-tools', migration: platformTools },
+  { name: '049-closing-before-opening', migration: closingBeforeOpening },
 ];
