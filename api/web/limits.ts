@@ -69,6 +69,8 @@ export const LIMITS = {
   swarmsOfUser: perMinute('swarms-of-user', 30),
   /** Changes of scheduled tasks per user, from any address: each may start a turn. */
   tasksOfUser: perMinute('tasks-of-user', 60),
+  /** Requests about memories per user, from any address: each is a call of a container. */
+  memoryOfUser: perMinute('memory-of-user', 100),
   /** Metrics per user, from any address: each request sums up a day. */
   metricsOfUser: perMinute('metrics-of-user', 60),
   /** Views of the fleet per user, from any address: each sums up a month, or reads a history. */

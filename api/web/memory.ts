@@ -7,6 +7,11 @@ import { LIMITS } from './limits.js';
 /** Creates `/api/memory` for the owners of agents; the backend decides on access. */
 export function memoryEndpoints({ backend }: Pick<WebDependencies, 'backend'>) {
   return MEMORY.map(
-    forwarder(backend, { keyScope: 'files', limit: LIMITS.browse, timeoutMs: BROWSE_MS }),
+    forwarder(backend, {
+      keyScope: 'files',
+      limit: LIMITS.browse,
+      limitOfCaller: LIMITS.memoryOfUser,
+      timeoutMs: BROWSE_MS,
+    }),
   );
 }

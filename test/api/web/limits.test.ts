@@ -47,6 +47,7 @@ test.each([
   '/api/skills',
   '/api/skills/:name',
   '/api/generate-video',
+  '/api/memory',
   '/api/radio/streams',
 ])('each change by %s has a rate of the user, from any address', (path) => {
   const changes = webEndpoints(alone.dependencies).filter(
