@@ -165,15 +165,17 @@ export class AgentProxy implements OtherNames {
     const isApproved = origin === undefined || isOwner(request, this.#parts.secrets, place.agentId);
     const names = ['Host', isApproved ? GATEWAY_HOST : host, 'Origin', GATEWAY_ORIGIN];
     const { dispatcher, origin: gateway } = target;
-    const answer = new PassedWebSocket(
-      { request, ...client },
-      {
-        pace,
-        idleMs: this.#bounds.idleMs,
-        noteStatus: (status) => (client.status = status),
-        refuse: (error) => this.#refuse(client, error),
-      },
-    );
+    const { head, socket } = client;
+    const answer = new PassedWebSocket({
+      request,
+      head,
+      sink: socket,
+      pace,
+      idleMs: this.#bounds.idleMs,
+      noteStatus: (status) => (client.status = status),
+      refuse: (error) => this.#refuse(client, error),
+    });
+    socket.once('close', () => answer.abort());
     dispatcher.dispatch(
       {
         origin: gateway,
@@ -219,9 +221,8 @@ export class AgentProxy implements OtherNames {
   #pass(request: IncomingMessage, response: ServerResponse, { pace, target }: Admitted): void {
     const { host = '' } = request.headers;
     const { idleMs } = this.#bounds;
-    const answer = new PassedAnswer(response, pace, (error) =>
-      this.#refusalOf(error).answer(response),
-    );
+    const refuse = (error: unknown) => this.#refusalOf(error).answer(response);
+    const answer = new PassedAnswer({ sink: response, pace, refuse });
     response.setTimeout(idleMs, () => response.destroy());
     whenClosed(response, () => answer.abort());
     const { dispatcher, origin } = target;

@@ -42,6 +42,14 @@ const health = endpoint({
   handler: () => reply(200, { ok: true }),
 });
 
+/** Answers of the gateway in place of a WebSocket, by path. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  '/refuse': 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno',
+  '/hint':
+    'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno',
+  '/break': 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 20\r\n\r\nno',
+};
+
 /** Opens no gateway on another host. */
 export const farGateway = () => Promise.reject(new TypeError('not used by this test'));
 
@@ -57,13 +65,12 @@ export async function serveAgents(
     seen.push(asked);
     gateway(asked, response);
   });
-  // Accepts every WebSocket but those of /refuse, and sends back what it gets.
+  // Accepts every WebSocket but those of the paths in REFUSALS, and sends back what it gets.
   server.on('upgrade', (asked: IncomingMessage, socket: Duplex) => {
     seen.push(asked);
     socket.on('error', () => socket.destroy());
-    if (asked.url === '/refuse') {
-      return void socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno');
-    }
+    const refusal = REFUSALS[asked.url ?? ''];
+    if (refusal !== undefined) return void socket.end(refusal);
     const head = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket';
     socket.write(`${head}\r\nSec-WebSocket-Accept: of-the-gateway\r\n\r\n`);
     socket.pipe(socket);

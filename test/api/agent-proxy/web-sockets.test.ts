@@ -82,6 +82,18 @@ test('passes on the answer of a gateway that refuses', async () => {
   expect(connection.received()).toMatch(/^HTTP\/1\.1 401 Unauthorized\r\n[^]*\r\n\r\nno$/);
 });
 
+test('passes on no hint that precedes an answer', async () => {
+  const connection = openWebSocket(lab, RUNNING, [], '/hint');
+  await connection.closed;
+  expect(connection.received()).toMatch(/^HTTP\/1\.1 401 Unauthorized\r\n[^]*\r\n\r\nno$/);
+});
+
+test('ends a connection whose answer breaks off, without a second answer', async () => {
+  const connection = openWebSocket(lab, RUNNING, [], '/break');
+  await connection.closed;
+  expect(connection.received()).toMatch(/^HTTP\/1\.1 401 Unauthorized\r\n[^]*\r\n\r\nno$/);
+});
+
 test.each([
   ['an unknown agent', UNKNOWN, 404],
   ['a stopped agent', STOPPED, 503],
