@@ -16,3 +16,7 @@ export const bearer = authentication<InternalCaller | ApiKeyCaller>({
         : byApiKey(presented);
   },
 });
+
+/** Returns the user that a caller is or speaks for; undefined for the operator's own programs. */
+export const userIdOf = (caller: InternalCaller | ApiKeyCaller): string | undefined =>
+  caller.kind === 'api-key' ? caller.userId : caller.user?.id;

@@ -1,4 +1,3 @@
-import { OPERATOR_USER_ID } from '../../src/types/operator-user.js';
 import type { ApiServices } from '../../src/services.js';
 import type { Settings } from '../../src/settings.js';
 import { anonymous } from '../auth/anonymous.js';
@@ -6,6 +5,7 @@ import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { cloneTerms, presentClone, presentTerms } from '../views/clones.js';
 import { cloneAgent } from './contract.js';
+import { requestedBy } from './requested-by.js';
 
 interface CloneDependencies extends Pick<ApiServices, 'clones'> {
   readonly settings: Pick<Settings, 'chain'>;
@@ -28,10 +28,9 @@ export const cloneTermsEndpoint = ({ clones, settings }: CloneDependencies) =>
 export function cloneEndpoints(dependencies: CloneDependencies) {
   return [
     cloneTermsEndpoint(dependencies),
-    cloneAgent.handledBy(async ({ body, caller, idempotencyId, requestId, tenant }) => {
-      const actor = caller.kind === 'internal' ? caller.user?.id : caller.userId;
-      const by = { actor: actor ?? OPERATOR_USER_ID, idempotencyId, requestId, tenant };
-      return reply(202, presentClone(await dependencies.clones.request(by, body)));
+    cloneAgent.handledBy(async (request) => {
+      const clone = await dependencies.clones.request(requestedBy(request), request.body);
+      return reply(202, presentClone(clone));
     }),
   ];
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { ForbiddenError, ServiceError } from '../../src/lib/errors.js';
 import { readPackage, type Package } from '../../src/platform/process/release.js';
-import { bearer } from '../auth/bearer.js';
+import { bearer, userIdOf } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import type { Endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
@@ -168,7 +168,7 @@ export function hostMcpEndpoints(
       calls: tools.map(({ endpoint }) => endpoint),
       async handler({ body, call, caller, headers }) {
         requireOwnOrigin(headers.origin);
-        const userId = caller.kind === 'api-key' ? caller.userId : caller.user?.id;
+        const userId = userIdOf(caller);
         const onToolRun = (run: ToolRun) => {
           // The operator's own programs have no user for whom a call could count.
           if (userId !== undefined) ai.meter.recordTool({ ...run, userId, endpoint: TOOLS_PATH });

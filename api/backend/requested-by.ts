@@ -1,6 +1,7 @@
 import { OPERATOR_USER_ID } from '../../src/types/operator-user.js';
 import type { Requester } from '../../src/platform/audit/requester.js';
 import type { ApiKeyCaller } from '../auth/api-key.js';
+import { userIdOf } from '../auth/bearer.js';
 import type { InternalCaller } from '../auth/internal-key.js';
 
 /** Returns the requester: the API key's user, the user that the caller speaks for, or the operator. */
@@ -10,6 +11,5 @@ export function requestedBy({
   requestId,
   idempotencyId,
 }: Omit<Requester, 'actor'> & { readonly caller: InternalCaller | ApiKeyCaller }): Requester {
-  const userId = caller.kind === 'internal' ? caller.user?.id : caller.userId;
-  return { actor: userId ?? OPERATOR_USER_ID, tenant, requestId, idempotencyId };
+  return { actor: userIdOf(caller) ?? OPERATOR_USER_ID, tenant, requestId, idempotencyId };
 }

@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { OPERATOR_USER_ID } from '../../src/types/operator-user.js';
 import { shownAddress } from '../../src/money/chain/address.js';
 import { reading } from '../../src/money/chain/unreadable.js';
 import { NotFoundError } from '../../src/lib/errors.js';
@@ -11,6 +10,7 @@ import { reply } from '../http/reply.js';
 import { answeredAddress, chainAddress, addressToFind } from '../views/chain-address.js';
 import { walletSignature } from '../views/wallets.js';
 import type { BackendDependencies } from './dependencies.js';
+import { requestedBy } from './requested-by.js';
 
 const wallets = area({ tag: 'Underground', auth: bearer, keyScope: 'agents' });
 
@@ -48,12 +48,10 @@ export function undergroundWalletEndpoints({
         }),
       responses: { 201: provided, 200: provided },
       errors: [404, 409, 503],
-      async handler({ body, caller, tenant, requestId, idempotencyId }) {
-        const { userId, agentId, address, signature } = body;
-        const actor =
-          caller.kind === 'internal' ? (caller.user?.id ?? OPERATOR_USER_ID) : caller.userId;
+      async handler(request) {
+        const { userId, agentId, address, signature } = request.body;
         const wallet = await agentWallets.provide(
-          { actor, tenant, requestId, idempotencyId },
+          requestedBy(request),
           { userId, agentId },
           address && signature && { address, signature },
         );

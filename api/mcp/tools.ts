@@ -4,7 +4,7 @@ import { BadRequestError } from '../../src/lib/errors.js';
 import type { TenantDatabase } from '../../src/platform/database/database.js';
 import { webAgentLimit } from '../../src/types/plans.js';
 import type { ApiKeyCaller } from '../auth/api-key.js';
-import { bearer } from '../auth/bearer.js';
+import { bearer, userIdOf } from '../auth/bearer.js';
 import type { InternalCaller } from '../auth/internal-key.js';
 import type { RequiredScope } from '../auth/key-scope.js';
 import { runHeader } from '../backend/answer-operation.js';
@@ -180,7 +180,7 @@ export function mcpTools(
 
 /** Returns the user that a caller is or speaks for. @throws BadRequestError for the operator's own programs */
 function userOf(caller: InternalCaller | ApiKeyCaller): string {
-  const userId = caller.kind === 'api-key' ? caller.userId : caller.user?.id;
+  const userId = userIdOf(caller);
   if (userId === undefined) throw new BadRequestError('x-user-id is required for this tool');
   return userId;
 }
