@@ -1,6 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import bcrypt from 'bcrypt';
-import { identityOf } from '../../platform/audit/added-by.js';
 import { recordAudit } from '../../platform/audit/audit.js';
 import type {
   Database,
@@ -86,7 +85,8 @@ export async function createApiKey(
   return database.asPlatform().transaction(async (db) => {
     // Serializes a user's key creations, so that two concurrent requests cannot exceed the limit.
     await db.lock(`api-keys-of:${userId}`);
-    if (sessionId !== undefined) await requireOpenSession(db, { userId, sessionId });
+    const addedBy =
+      sessionId === undefined ? null : await requireOpenSession(db, { userId, sessionId });
     const current = await db.ApiKey.count({ where: { userId } });
     if (current >= MAX_API_KEYS) {
       const facts = { current, limit: MAX_API_KEYS };
@@ -106,7 +106,7 @@ export async function createApiKey(
       lookupHash: tokenHash(key),
       keyPrefix: prefixOf(key),
       lastUsed: null,
-      addedBy: await identityOf(db, sessionId === undefined ? undefined : { sessionId }),
+      addedBy,
     });
     const audit = { actor: userId, userId, requestId, detail: { name, scopes } };
     await recordAudit(db, { ...audit, action: 'api-key.create', subject: row.id });

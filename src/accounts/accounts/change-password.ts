@@ -48,7 +48,7 @@ export async function changePassword(
     const count = await db.User.update(
       {
         passwordHash: changed,
-        passwordAddedBy: await identityOf(db, { sessionId }),
+        passwordAddedBy: await identityOf(db, sessionId),
         passwordAddedAt: new Date(),
         suspendedPasswordHash: null,
       },

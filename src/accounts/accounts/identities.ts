@@ -217,7 +217,7 @@ async function addIdentity(
   // Without a session the address has led to the account.
   const addedBy = await (sessionId === undefined
     ? addressGiver(db, userId)
-    : identityOf(db, { sessionId }));
+    : identityOf(db, sessionId));
   await db.Identity.create({ id, userId, kind, issuer, subject, addedBy, ...said });
   await db.UnlinkedIdentity.destroy({ where: { kind, issuer, subject } });
   const { passwordHash } = await db.User.getByPk(userId);

@@ -250,12 +250,13 @@ export async function endSession(
 
 /**
  * Checks that a session is open and locks its account until the transaction ends.
+ * @returns the identity that opened the session, if one did.
  * @throws UnauthorizedError when the session has ended.
  */
 export const requireOpenSession = (
   db: TenantTransaction,
   { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
-): Promise<void> => requireOpenCredential(db, userId, { sessionId });
+): Promise<string | null> => requireOpenCredential(db, userId, { sessionId });
 
 /** Ends all of a user's sessions except the given one. @returns the number ended. */
 export async function endOtherSessions(

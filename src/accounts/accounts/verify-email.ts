@@ -1,4 +1,3 @@
-import { identityOf } from '../../platform/audit/added-by.js';
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import { violates } from '../../platform/database/constraints.js';
 import type { Database, TenantTransaction } from '../../platform/database/database.js';
@@ -44,7 +43,7 @@ export async function verifyEmail(
     return await database.asPlatform().transaction(async (db) => {
       const proven = await consumeMailToken(db, 'verify-email', token);
       if (proven?.userId !== userId) throw invalidToken();
-      await requireOpenSession(db, { userId, sessionId });
+      const identityId = await requireOpenSession(db, { userId, sessionId });
       const addresses = await lockAddresses(db, userId);
       if (!addresses) throw invalidToken();
       if (proven.email === addresses.email) {
@@ -52,7 +51,6 @@ export async function verifyEmail(
         await recordAudit(db, ofUser(userId, 'email.verify', origin));
       } else if (proven.email === addresses.pendingEmail) {
         await changeEmail(db, userId, addresses.email, proven.email);
-        const identityId = await identityOf(db, { sessionId });
         const detail = identityId === null ? {} : { identityId };
         await recordAudit(db, ofUser(userId, EMAIL_CHANGE, origin, { detail }));
       } else {

@@ -1,4 +1,4 @@
-import { identityOf, requireOpenCredential } from '../../platform/audit/added-by.js';
+import { requireOpenCredential } from '../../platform/audit/added-by.js';
 import { ofUser, recordAudit, type RequestOrigin } from '../../platform/audit/audit.js';
 import type { Statements, TenantDatabase } from '../../platform/database/database.js';
 import type { SecretBox } from '../../platform/secrets/secret-box.js';
@@ -54,8 +54,7 @@ export async function enableOwnKey(
   const sealed = secrets.seal(apiKey, ownKeyContext(userId, provider));
   await tenant.transaction(async (db) => {
     // The session may have ended while the provider was called.
-    await requireOpenCredential(db, userId, { sessionId });
-    const addedBy = await identityOf(db, { sessionId });
+    const addedBy = await requireOpenCredential(db, userId, { sessionId });
     await db.query(
       `INSERT INTO provider_keys (user_id, provider, sealed_key, added_by, created_at)
        VALUES ($userId, $provider, $sealed, $addedBy, now())

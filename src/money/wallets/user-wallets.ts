@@ -1,10 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Hex } from 'viem';
-import {
-  identityOf,
-  requireOpenCredential,
-  type AddingCredential,
-} from '../../platform/audit/added-by.js';
+import { requireOpenCredential, type AddingCredential } from '../../platform/audit/added-by.js';
 import { recordAudit } from '../../platform/audit/audit.js';
 import type { Requester } from '../../platform/audit/requester.js';
 import { violates } from '../../platform/database/constraints.js';
@@ -160,8 +156,7 @@ async function addWallet(
     Partial<Pick<WalletRow, 'brought'>> & { readonly address: Hex },
 ): Promise<void> {
   // A request in flight adds nothing after an event has ended its credential.
-  if (credential) await requireOpenCredential(db, userId, credential);
-  const addedBy = await identityOf(db, credential);
+  const addedBy = credential ? await requireOpenCredential(db, userId, credential) : null;
   await db.Wallet.create({ userId, kind, addedBy, ...wallet });
   const record = { actor, userId, requestId, action: 'wallet.create', subject: wallet.address };
   await recordAudit(db, { ...record, detail: { kind } });
