@@ -3,6 +3,7 @@ import type { Database } from '../src/platform/database/database.js';
 import type { AnnouncedTable } from '../src/platform/database/row-changes.js';
 import { FairLimiter } from '../src/lib/fair-limiter.js';
 import { pause } from '../src/lib/pause.js';
+import type { RowStart } from '../temporal/row-runs.js';
 import { periodically } from '../src/platform/process/periodically.js';
 
 /** Milliseconds between two polls without a notification. */
@@ -25,11 +26,7 @@ export interface Handed {
   readonly owner?: string;
   /** SQL expression for the agent of a row that concerns one. */
   readonly agent?: string;
-  readonly start: (
-    id: string,
-    owner: string | undefined,
-    agentId: string | undefined,
-  ) => Promise<unknown>;
+  readonly start: (id: string, how: RowStart) => Promise<unknown>;
   /** Milliseconds for which newly notified rows are left to other processes; 0 by default. */
   readonly patienceMs?: number;
   /** Log line for a failed handover. */
@@ -65,18 +62,18 @@ export async function handOver(
   { again, agent = 'NULL', key, open, owner = 'NULL', start, table }: Handed,
 ): Promise<number> {
   const platform = database.asPlatform();
-  const due = await platform.query<{ id: string; owner: string | null; agent: string | null }>(
+  const due = await platform.query<{ id: string; owner: string | null; agentId: string | null }>(
     `UPDATE ${table} SET due_at = now() + interval '${again}'
       WHERE ${key} = ANY (ARRAY(
         SELECT ${key} FROM ${table} WHERE ${open} AND due_at <= now()
          ORDER BY due_at LIMIT ${MAX_TOGETHER} FOR UPDATE SKIP LOCKED))
-      RETURNING ${key} AS id, ${owner} AS owner, ${agent} AS agent`,
+      RETURNING ${key} AS id, ${owner} AS owner, ${agent} AS "agentId"`,
   );
   const limiter = new FairLimiter({ atOnce: MAX_CALLS, perOwner: MAX_CALLS });
   const results = await Promise.allSettled(
     due.map((row) =>
       limiter.run({ owner: row.owner ?? '' }, () =>
-        start(row.id, row.owner ?? undefined, row.agent ?? undefined),
+        start(row.id, { owner: row.owner ?? undefined, agentId: row.agentId ?? undefined }),
       ),
     ),
   );

@@ -66,7 +66,7 @@ export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>
   // For a wallet that two accounts have imported, the account whose key is opened.
   owner: `(SELECT user_id FROM wallets WHERE address = payments.signer AND sealed_key IS NOT NULL
             ORDER BY created_at, id LIMIT 1)`,
-  start: async (id, owner) => signers.wake(await signerOf(database, id), owner),
+  start: async (id, { owner }) => signers.wake(await signerOf(database, id), owner),
 });
 
 export const clones = (runs: RowRuns): Handed => ({
@@ -76,7 +76,7 @@ export const clones = (runs: RowRuns): Handed => ({
   again: '1 minute',
   failure: 'clones could not be handed over, retrying',
   owner: 'user_id',
-  start: (id, owner) => runs.start(id, { owner }),
+  start: (id, how) => runs.start(id, how),
 });
 
 /**
@@ -90,7 +90,7 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
   again: '20 seconds',
   failure: 'splits could not be handed over, retrying',
   owner: 'user_id',
-  start: (id, owner) => runs.start(id, { owner }),
+  start: (id, how) => runs.start(id, how),
 });
 
 /** Queued messages whose predecessor of the same pair was tried: the others are due later. */
@@ -101,7 +101,7 @@ export const busMessages = (runs: RowRuns): Handed => ({
   again: '5 minutes',
   failure: 'messages of the bus could not be handed over, retrying',
   owner: 'to_user',
-  start: (id, owner) => runs.start(id, { owner }),
+  start: (id, how) => runs.start(id, how),
 });
 
 /** Texts that wallets are to sign; requests wait ten seconds for them. */
@@ -123,7 +123,7 @@ export const verifications = (runs: RowRuns): Handed => ({
   again: '20 seconds',
   failure: 'verifications could not be handed over, retrying',
   owner: 'user_id',
-  start: (agentId, owner) => runs.start(agentId, { owner }),
+  start: (agentId, how) => runs.start(agentId, how),
 });
 
 /** Swarms whose run may still have work; the run of a cancelled one sends no further question. */
@@ -134,12 +134,10 @@ export const swarms = (store: Pick<SwarmStore, 'openOf'>, runs: SwarmRuns): Hand
   again: '20 seconds',
   failure: 'swarms could not be handed over, retrying',
   owner: 'user_id',
-  async start(id, owner) {
+  async start(id, how) {
     const open = await store.openOf(id);
     if (!open) return;
-    await (open.status === 'cancelled'
-      ? runs.cancel(id, open.round, { owner })
-      : runs.start(id, { owner }));
+    await (open.status === 'cancelled' ? runs.cancel(id, open.round, how) : runs.start(id, how));
   },
 });
 
@@ -152,7 +150,7 @@ export const agentEmails = (runs: RowRuns): Handed => ({
   failure: 'e-mails to agents could not be handed over, retrying',
   owner: 'user_id',
   agent: 'agent_id',
-  start: (id, owner, agentId) => runs.start(id, { owner, agentId }),
+  start: (id, how) => runs.start(id, how),
 });
 
 /** Unfinished videos; the run of a changed one checks its prediction at once. */
@@ -164,10 +162,8 @@ export const videos = (store: Pick<VideoStore, 'needsCheck'>, runs: VideoRuns): 
   failure: 'videos could not be handed over, retrying',
   owner: 'user_id',
   agent: 'agent_id',
-  start: async (id, owner, agentId) => {
-    const how = { owner, agentId };
-    return (await store.needsCheck(id)) ? runs.change(id, how) : runs.start(id, how);
-  },
+  start: async (id, how) =>
+    (await store.needsCheck(id)) ? runs.change(id, how) : runs.start(id, how),
 });
 
 /** Runs of tasks that are open; a run that a schedule started is handed over if its workflow was lost. */
