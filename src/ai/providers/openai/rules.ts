@@ -27,6 +27,7 @@ export interface ServerRules {
   readonly messageFields: Readonly<Record<string, readonly string[]>>;
   /** Fields of a tool call that only some servers accept. */
   readonly callFields: readonly string[];
+  /** Returns the form of tool calls that the server requires. */
   readonly callForm: (model: string) => CallForm;
   /** The entries of `reasoning_details` that the server accepts. */
   readonly takesDetail: (detail: unknown) => boolean;

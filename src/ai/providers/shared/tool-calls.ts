@@ -16,7 +16,7 @@ const NO_RESULT = '(no result)';
 export interface CallForm {
   readonly refusedInIds?: RegExp;
   readonly refusedInNames?: RegExp;
-  /** Letters and digits of an id, if the provider takes no other ids. */
+  /** Letters and digits of an id, if the provider accepts no other ids. */
   readonly idLength?: number;
   /** Requires an answer after the results of calls, before any other message. */
   readonly requiresAnswer?: boolean;
