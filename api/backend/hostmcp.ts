@@ -9,7 +9,6 @@ import { checkConfig } from '../mcp/check-config.js';
 import { CLIENT_NAMES, setupOf } from '../mcp/clients.js';
 import { examplesOf, markdownOf, serverJson } from '../mcp/documents.js';
 import { RPC_ERRORS } from '../mcp/error-form.js';
-import type { ToolRun } from '../mcp/server.js';
 import { shownTool } from '../mcp/tool.js';
 import { mcpTools } from '../mcp/tools.js';
 import type { BackendDependencies } from './dependencies.js';
@@ -169,14 +168,15 @@ export function hostMcpEndpoints(
       async handler({ body, call, caller, headers }) {
         requireOwnOrigin(headers.origin);
         const userId = userIdOf(caller);
-        const onToolRun = (run: ToolRun) => {
-          // The operator's own programs have no user for whom a call could count.
-          if (userId !== undefined) ai.meter.recordTool({ ...run, userId, endpoint: TOOLS_PATH });
-        };
         const protocolVersion = headers['mcp-protocol-version'];
         const { server } = await (loading ??= load());
-        const request = { body, call, onToolRun, protocolVersion, url };
-        const { status, body: answer } = await server.answer(request);
+        const request = { body, call, protocolVersion, url };
+        const { body: answer, status, tools } = await server.answer(request);
+        // The operator's own programs have no user for whom calls could count.
+        if (userId !== undefined && tools.length > 0) {
+          // One record, however many messages a request has.
+          ai.meter.recordTools({ userId, endpoint: TOOLS_PATH, tools });
+        }
         if (status === 202) return reply(202);
         const known = messages.safeParse(answer);
         if (status === 200 && known.success) return reply(200, known.data);

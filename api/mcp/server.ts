@@ -7,6 +7,8 @@ import {
   type CallToolResult,
 } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { ToolSums, type ToolCount } from '../../src/ai/usage/tool-counts.js';
+import { PLATFORM_TOOLS } from '../../src/ai/usage/usage-record.js';
 import { BadRequestError } from '../../src/lib/errors.js';
 import { isObject } from '../../src/lib/json.js';
 import type { Answer } from '../http/answer.js';
@@ -32,20 +34,14 @@ export interface McpRequest {
   /** Messages of JSON-RPC, parsed and unchecked. */
   readonly body: unknown;
   readonly call: CallEndpoint;
-  /** Called with each tool that has run, before the answer. */
-  readonly onToolRun: (run: ToolRun) => void;
-}
-
-export interface ToolRun {
-  readonly name: string;
-  readonly succeeded: boolean;
-  readonly ms: number;
 }
 
 /** An answer of the MCP endpoint; without a body for 202. */
 export interface McpAnswer {
   readonly status: number;
   readonly body: unknown;
+  /** The tools that ran for the request, as they count in the usage of tools. */
+  readonly tools: readonly ToolCount[];
 }
 
 /** A server of the Model Context Protocol without sessions: each request is complete. */
@@ -61,8 +57,9 @@ export class McpGateway {
   }
 
   /** Answers the messages of one request, which has a transport and a server of its own. */
-  async answer({ body, call, onToolRun, protocolVersion, url }: McpRequest): Promise<McpAnswer> {
-    const server = this.#serverFor(call, onToolRun);
+  async answer({ body, call, protocolVersion, url }: McpRequest): Promise<McpAnswer> {
+    const sums = new ToolSums();
+    const server = this.#serverFor(call, sums);
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
     await server.connect(transport);
     try {
@@ -73,14 +70,15 @@ export class McpGateway {
       const request = new Request(url, { method: 'POST', headers });
       const response = await transport.handleRequest(request, { parsedBody: answerable(body) });
       const { status } = response;
-      return { status, body: response.body === null ? undefined : await response.json() };
+      const answer: unknown = response.body === null ? undefined : await response.json();
+      return { status, body: answer, tools: sums.list() };
     } finally {
       await server.close();
     }
   }
 
   /** Returns a server of one request. Endpoints check the arguments, so that no tool is registered each time. */
-  #serverFor(call: CallEndpoint, onToolRun: McpRequest['onToolRun']): Server {
+  #serverFor(call: CallEndpoint, sums: ToolSums): Server {
     const server = new Server(this.#info, {
       capabilities: { tools: { listChanged: false } },
       jsonSchemaValidator: SCHEMA_VALIDATOR,
@@ -90,13 +88,14 @@ export class McpGateway {
       const tool = this.#tools.get(params.name);
       if (!tool) return failed(`Tool ${params.name} not found: tools/list has the names`);
       const began = performance.now();
-      let succeeded = false;
+      let successes = 0;
       try {
         const result = await run(tool, params.arguments ?? {}, call);
-        succeeded = result.isError !== true;
+        if (result.isError !== true) successes = 1;
         return result;
       } finally {
-        onToolRun({ name: tool.name, succeeded, ms: performance.now() - began });
+        const ms = Math.round(performance.now() - began);
+        sums.add(`${PLATFORM_TOOLS}/${tool.name}`, { calls: 1, completed: 1, successes, ms });
       }
     });
     return server;

@@ -189,6 +189,23 @@ describe('tools', () => {
     await eve.close();
   });
 
+  test('store one record of usage for a request, however many calls it has', async () => {
+    const eve = await holder();
+    const batch = Array.from({ length: 20 }, (_, id) => toolCall('agents_get', { id: 'x' }, id));
+    await ask('POST', '/api/hostmcp/tools', {
+      body: batch,
+      headers: { authorization: `Bearer ${INTERNAL_KEY}`, 'x-user-id': eve.id },
+    });
+    await alone.dependencies.ai.meter.flushed();
+    const logged = await database.db
+      .asPlatform()
+      .query<{ tool_calls: number }>('SELECT tool_calls FROM usage_logs WHERE user_id = $id', {
+        id: eve.id,
+      });
+    expect(logged.map((row) => Number(row.tool_calls))).toEqual([20]);
+    await eve.close();
+  });
+
   test('a user without a plan can neither create an agent nor chat with one', async () => {
     const created = await ada.call('agents_create', { name: 'Free' });
     expect(created).toMatchObject({ isError: true, body: { code: 'SUBSCRIPTION_REQUIRED' } });

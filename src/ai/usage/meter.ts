@@ -9,6 +9,7 @@ import { Quota, SIGN_OF_LIFE_MS, type TokenClaim } from './quota.js';
 import { settleAbandoned } from './rollups.js';
 import { settleUsage } from './settle-usage.js';
 import { UsageJournal } from './usage-journal.js';
+import type { ToolCount } from './tool-counts.js';
 import { PLATFORM_TOOLS, type UsageRecord } from './usage-record.js';
 
 /**
@@ -37,14 +38,11 @@ export interface MeterOptions {
   readonly signOfLifeMs?: number;
 }
 
-/** A call of one of the platform's own tools. */
-export interface PlatformToolCall {
+/** Calls of the platform's own tools by one request. */
+export interface PlatformToolCalls {
   readonly userId: string;
-  readonly name: string;
-  readonly succeeded: boolean;
-  /** Milliseconds until the result. */
-  readonly ms: number;
   readonly endpoint: string;
+  readonly tools: readonly ToolCount[];
 }
 
 /**
@@ -119,14 +117,13 @@ export class Meter {
     this.#write();
   }
 
-  /** Records a call of one of the platform's own tools. Must be called before its answer ends. */
-  recordTool({ endpoint, ms, name, succeeded, userId }: PlatformToolCall): void {
-    const result = { completed: 1, successes: succeeded ? 1 : 0, ms: Math.round(ms) };
+  /** Records calls of the platform's own tools. Must be called before the answer of their request ends. */
+  recordTools({ endpoint, tools, userId }: PlatformToolCalls): void {
     this.#append({
       ...{ callId: randomUUID(), userId, agentId: null, endpoint, at: new Date().toISOString() },
       ...{ provider: PLATFORM_TOOLS, model: PLATFORM_TOOLS },
       ...{ inputTokens: 0, outputTokens: 0, costUsd: '0' },
-      tools: [{ name: `${PLATFORM_TOOLS}/${name}`, calls: 1, ...result }],
+      tools: [...tools],
     });
     this.#write();
   }
